@@ -133,3 +133,12 @@ class ProviderError(WholeturnError):
         self.code = code
         self.detail = detail
         self.retry_after = retry_after
+
+
+def find_error(error: BaseException) -> WholeturnError | None:
+    """The error itself, or the first of ours inside a group; None when there is none."""
+    if isinstance(error, WholeturnError):
+        return error
+    if isinstance(error, BaseExceptionGroup):
+        return next((found for inner in error.exceptions if (found := find_error(inner))), None)
+    return None

@@ -113,6 +113,8 @@ class HistoryTrimmed:
     size: int = 0
     note: str = ""
     """A sentence for the client that the figures alone do not tell (a setting that was overruled)."""
+    size_is_budget: bool = False
+    """True: `size` is the budget, as the model's window is not known (as in UsageChanged)."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -245,6 +245,10 @@ class Store(Protocol):
         """Entries with seq > after, in order, at most `limit`."""
         ...
 
+    async def position(self, session_id: str, key: str) -> int | None:
+        """The seq of the entry with that key, or None."""
+        ...
+
     async def aclose(self) -> None:
         """Flush and close."""
         ...

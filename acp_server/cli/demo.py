@@ -1,0 +1,18 @@
+"""`wholeturn demo`: a whole conversation to watch, with trims, a kill and a restart. Needs no key."""
+
+import argparse
+from pathlib import Path
+
+
+def register(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the command to the command line."""
+    text = "watch a whole conversation in this folder: no key, no network"
+    parser = commands.add_parser("demo", help=text, description=f"{text.capitalize()}.")
+    parser.set_defaults(run=run)
+
+
+def run(given: argparse.Namespace) -> int:
+    """Play it here. Returns 0 when all went as it should."""
+    from acp_server.demo.play import play
+
+    return play(Path.cwd())

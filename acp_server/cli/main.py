@@ -1,0 +1,59 @@
+"""The command line: one parser, one module a command, imported when the command is asked for.
+
+Without a command the flags are the server's own.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+from acp_server.config.options import add_options, options_of
+from runtime.errors import WholeturnError
+from schemas.version import __version__
+
+COMMANDS: dict[str, tuple[str, str]] = {
+    "run": ("acp_server.cli.run", "ask one question here and print the answer"),
+    "demo": ("acp_server.cli.demo", "watch a whole conversation in this folder: no key, no network"),
+    "script": ("acp_server.cli.script", "play scripted JSON-RPC fixtures against this or any ACP agent"),
+    "config": ("acp_server.cli.config", "show the settings in force and where they are from"),
+    "trust": ("acp_server.cli.config", "let a folder's .wholeturn.toml set everything"),
+}
+"""Command -> (module, one line of help). A module's `register` adds its commands, each with a `run`."""
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run what the arguments ask for. Returns the exit status: 2 for a wrong command line."""
+    given = make_parser(arguments).parse_args(arguments)
+    try:
+        return int(given.run(given))
+    except WholeturnError as error:
+        sys.stderr.write(f"wholeturn: {error.message}\n")
+        return 1
+
+
+def make_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
+    """The parser; of the commands only the one that is asked for is loaded."""
+    parser = argparse.ArgumentParser(
+        prog="wholeturn",
+        description="An ACP agent for your editor. Without a command it serves on stdin and stdout.",
+    )
+    parser.add_argument("--version", action="version", version=f"wholeturn {__version__}")
+    add_options(parser)
+    parser.set_defaults(run=serve)
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
+    asked = next((word for word in arguments if word in COMMANDS), "")
+    wanted = COMMANDS[asked][0] if asked else ""
+    for name, (module, text) in COMMANDS.items():
+        if module != wanted:
+            commands.add_parser(name, help=text)
+        elif name == asked:
+            import_module(module).register(commands)
+    return parser
+
+
+def serve(given: argparse.Namespace) -> int:
+    """The server, with flags."""
+    from acp_server.start import start
+
+    return start(options_of(given))

@@ -1,0 +1,153 @@
+"""A layer against the schema: every fault as one plain sentence with its place. Knows no other layer."""
+
+from collections.abc import Callable, Mapping
+from datetime import date, datetime, time
+from typing import get_args
+
+from pydantic_core import ErrorDetails, ValidationError
+
+from acp_server.config.keys import Key, key_text, printable, subtree
+from acp_server.config.layers import Layer
+from acp_server.config.nearest import hint, nearest
+from schemas.config import (
+    AcpSection,
+    AgentSection,
+    ConfigFile,
+    ProfileSection,
+    ProviderSection,
+    PruningSection,
+    keys_of,
+    kind_at,
+    validate,
+)
+
+MOST_FAULTS = 20
+
+PLACES: tuple[tuple[str, object], ...] = (
+    ("", ConfigFile),
+    ("agents.NAME.", AgentSection),
+    ("providers.NAME.", ProviderSection),
+    ("runtime_profiles.NAME.", ProfileSection),
+    ("runtime_profiles.NAME.history_pruning.", PruningSection),
+    ("acp.", AcpSection),
+)
+
+NAMES_OF_TYPES: tuple[tuple[type | tuple[type, ...], str], ...] = (
+    (bool, "true or false"),
+    (int, "a whole number"),
+    (float, "a number with a fraction"),
+    (str, "text"),
+    (list, "a list"),
+    (dict, "a table"),
+    ((datetime, date, time), "a date or a time"),
+)
+
+ADVICE: Mapping[str, str] = {
+    "api_key": "; a key itself never stands in a file: put it into an environment variable "
+    "and name that in api_key_env",
+}
+
+PATTERNS: Mapping[str, str] = {
+    "base_url": "must be an http:// or https:// address",
+    "api_key_env": "must be the name of an environment variable (letters, digits, _), never the key itself",
+    "system_prompt": "must not hold a NUL character",
+    "headers": "must be a header name with a value in plain ASCII on one line",
+}
+
+
+def faults(layer: Layer) -> list[str]:
+    """What is wrong with the layer, in the order of its lines; empty when it may be used."""
+    try:
+        validate(layer.tree)
+    except ValidationError as error:
+        found = [
+            (layer.find(key).line, layer.says(key, f"{key_text(key)} {_sentence(key, detail, layer)}"))
+            for detail in error.errors(include_url=False, include_input=False)
+            for key in [_key(detail, layer)]
+        ]
+        return capped([text for _, text in sorted(found, key=lambda item: item[0])])
+    return []
+
+
+def capped(texts: list[str], limit: int = MOST_FAULTS) -> list[str]:
+    """The first `limit` texts, and how many more there were."""
+    more = len(texts) - limit
+    return texts if more <= 0 else [*texts[:limit], f"… and {more} more"]
+
+
+def _key(detail: ErrorDetails, layer: Layer) -> Key:
+    """The part of the fault's place that is a key of the tree."""
+    key: list[str] = []
+    for part in detail["loc"]:
+        around = subtree(layer.tree, tuple(key)) if key else layer.tree
+        if not isinstance(part, str) or not isinstance(around, dict) or part not in around:
+            break
+        key.append(part)
+    return tuple(key)
+
+
+def _sentence(key: Key, detail: ErrorDetails, layer: Layer) -> str:
+    write = SENTENCES.get(detail["type"])
+    context = detail.get("ctx", {})
+    return write(key, context, subtree(layer.tree, key)) if write else "cannot be used here"
+
+
+Writer = Callable[[Key, Mapping[str, object], object], str]
+
+
+def _wanted(what: str) -> Writer:
+    return lambda _key, _context, value: f"must be {what}, but is {_type_name(value)}"
+
+
+def _bound(words: str, name: str) -> Writer:
+    return lambda _key, context, value: f"must be {words} {context[name]}, but is {printable(str(value), 40)}"
+
+
+def _type_name(value: object) -> str:
+    return next((name for kind, name in NAMES_OF_TYPES if isinstance(value, kind)), "something else")
+
+
+def _unknown(key: Key, _context: Mapping[str, object], _value: object) -> str:
+    siblings = keys_of(kind_at(key[:-1]) if len(key) > 1 else ConfigFile)
+    word = key[-1]
+    if word in ADVICE:
+        return f"is no known key{ADVICE[word]}"
+    here = nearest(word, siblings)
+    elsewhere = [f"{place}{word}" for place, section in PLACES if word in keys_of(section)]
+    if elsewhere:
+        return f"is no known key here; did you mean {elsewhere[0]}?"
+    if here:
+        return f"is no known key{hint(word, siblings)}"
+    everywhere = {name: place for place, section in PLACES for name in keys_of(section)}
+    close = nearest(word, everywhere)
+    return f"is no known key; the nearest is {everywhere[close]}{close}" if close else "is no known key"
+
+
+def _choice(key: Key, _context: Mapping[str, object], value: object) -> str:
+    known = [str(name) for name in get_args(kind_at(key))]
+    if not isinstance(value, str):
+        return f"must be one of {', '.join(known)}, but is {_type_name(value)}"
+    close = nearest(value, known)
+    guess = f'; did you mean "{close}"?' if close else ""
+    return f"must be one of {', '.join(known)}{guess}"
+
+
+def _pattern(key: Key, _context: Mapping[str, object], _value: object) -> str:
+    named = next((PATTERNS[part] for part in reversed(key) if part in PATTERNS), None)
+    return named or "must be one line of text that is not blank"
+
+
+SENTENCES: Mapping[str, Writer] = {
+    "extra_forbidden": _unknown,
+    "literal_error": _choice,
+    "string_pattern_mismatch": _pattern,
+    "dict_type": _wanted("a table"),
+    "string_type": _wanted("text in quotes"),
+    "bool_type": _wanted("true or false"),
+    "int_type": _wanted("a whole number"),
+    "float_type": _wanted("a number"),
+    "greater_than_equal": _bound("at least", "ge"),
+    "less_than_equal": _bound("at most", "le"),
+    "less_than": _bound("less than", "lt"),
+    "json_value": lambda _key, _context, _value: "must hold text, numbers, true, false, lists, tables only",
+}

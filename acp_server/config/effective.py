@@ -1,0 +1,108 @@
+"""Every setting that is in force, with its value and where it is from. Pure; prints nothing."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import fields, replace
+from typing import NamedTuple, cast
+
+from acp_server.config.build import chosen_names, key_variable, profile
+from acp_server.config.keys import Key, leaves, subtree, table
+from acp_server.config.layers import DEFAULT, Origin
+from acp_server.config.load import View
+from acp_server.config.merge import Merged
+from acp_server.config.secrets import showable
+from runtime.profiles import DEFAULT_CONTEXT_TOKENS, DEFAULT_MAX_TURNS, PRESETS, Profile
+from schemas.config import ProviderSection
+
+ONLY_PROVIDER = Origin("derived", "the only one")
+PRUNING_KEYS = ("enabled", "max_tokens")
+
+
+class Setting(NamedTuple):
+    """value is fit to be shown; None: unset. note: one more fact, '' for none."""
+
+    key: Key
+    value: object
+    origin: Origin
+    note: str = ""
+
+
+def settings_in_force(view: View, env: Mapping[str, str]) -> list[Setting]:
+    """In the order of a file: what is global first, then agents, providers, profiles, acp."""
+    merged = view.merged
+    return [*_global(view), *_agents(merged), *_providers(merged, env), *_profiles(merged), *_acp(view)]
+
+
+def _global(view: View) -> Iterator[Setting]:
+    yield Setting(("default_agent",), view.config.agent.name, view.merged.origin(("default_agent",)))
+    yield Setting(("store",), view.config.store, view.merged.origin(("store",)))
+
+
+def _agents(merged: Merged) -> Iterator[Setting]:
+    agent, provider, profile_name = chosen_names(merged)
+    chosen = {"provider": provider, "runtime_profile": profile_name}
+    for name in {**table(merged.tree, "agents"), agent: None}:
+        implied = chosen if name == agent else {}
+        for word, value in {**implied, **table(merged.tree, "agents", name)}.items():
+            key = ("agents", name, word)
+            only = word == "provider" and value is not None and key not in merged.owners
+            yield Setting(key, value, ONLY_PROVIDER if only else merged.origin(key))
+
+
+def _providers(merged: Merged, env: Mapping[str, str]) -> Iterator[Setting]:
+    for name in table(merged.tree, "providers"):
+        section = table(merged.tree, "providers", name)
+        for key, value in leaves(section, ("providers", name)):
+            note = _key_note(str(value), env) if key[2:] == ("api_key_env",) else ""
+            yield Setting(key, showable(key, value), merged.origin(key), note)
+        variable = key_variable(cast(ProviderSection, section))
+        if variable and "api_key_env" not in section:
+            key = ("providers", name, "api_key_env")
+            yield Setting(key, variable, DEFAULT, _key_note(variable, env))
+
+
+def _key_note(variable: str, env: Mapping[str, str]) -> str:
+    return "is set" if env.get(variable) else "not set"
+
+
+def _profiles(merged: Merged) -> Iterator[Setting]:
+    _, _, chosen = chosen_names(merged)
+    for name in {**table(merged.tree, "runtime_profiles"), chosen: None}:
+        values = _in_force(profile(merged, name))
+        preset = subtree(merged.tree, ("runtime_profiles", name, "preset"))
+        base = preset or (name if name in PRESETS else None)
+        unset = Origin("preset", f"preset {base}") if base else DEFAULT
+        if base:
+            key: Key = ("runtime_profiles", name, "preset")
+            yield Setting(key, base, merged.origin(key) if preset else Origin("derived", "its name"))
+        for path, value in values.items():
+            key = ("runtime_profiles", name, *path)
+            yield Setting(key, value, merged.origin(key) if key in merged.owners else unset)
+
+
+def _in_force(found: Profile) -> dict[Key, object]:
+    found = replace(found, max_history_messages=_turns(found), max_context_tokens=_tokens(found))
+    plain: dict[Key, object] = {
+        (entry.name,): getattr(found, entry.name)
+        for entry in fields(found)
+        if entry.name not in ("name", "history_pruning")
+    }
+    return plain | {("history_pruning", word): getattr(found.history_pruning, word) for word in PRUNING_KEYS}
+
+
+def _turns(found: Profile) -> int:
+    if found.max_history_messages is not None:
+        return found.max_history_messages
+    entries = max(DEFAULT_MAX_TURNS, 2 * found.max_tool_iterations + 2)
+    return DEFAULT_MAX_TURNS if found.history_unit == "turns" else entries
+
+
+def _tokens(found: Profile) -> int | None:
+    if found.max_context_tokens is None and found.context_compact_ratio is None:
+        return DEFAULT_CONTEXT_TOKENS
+    return found.max_context_tokens
+
+
+def _acp(view: View) -> Iterator[Setting]:
+    for word, value in view.config.acp._asdict().items():
+        key = ("acp", word)
+        yield Setting(key, value, view.merged.origin(key))

@@ -1,0 +1,129 @@
+"""Variables and flags to layers. Reads no file; the values stay text until the schema says otherwise.
+
+`WHOLETURN_AGENTS__DEFAULT__PROVIDER=x` sets `agents.default.provider`: two underscores go one level down,
+letters are taken as small. In the names of agents, providers and profiles a single underscore also finds a
+configured name with another sign in that place (`LOCAL_VLLM` finds `local-vllm`). An empty variable counts
+as not set. The short names are those of `shorts`, in capitals: `WHOLETURN_MODEL`.
+"""
+
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+
+from acp_server.config.keys import Key, Tree, printable, put, subtree
+from acp_server.config.layers import Layer, Source, named_origins
+from acp_server.config.nearest import hint
+from acp_server.config.options import NAMED, PREFIX, Options
+from acp_server.config.shorts import SHORT_NAMES, expand
+from runtime.errors import ConfigError
+from schemas.config import takes_text
+
+_SIGNS = re.compile(r"[^a-z0-9]")
+
+Pairs = dict[Key, tuple[object, str]]
+
+
+def text_layers(variables: Mapping[str, str], options: Options, tree: Tree, folder: str) -> list[Layer]:
+    """Layers of variables and flags, weaker first. tree: what files say. Raises ConfigError."""
+    long: Pairs = {
+        _variable_key(name, tree): (value, name) for name, value in variables.items() if "__" in name
+    }
+    assigned: Pairs = dict(_assignment(text) for text in options.assignments)
+    # Short names are about the agent and provider that all sources together choose.
+    tree = _with(_with(tree, long), assigned)
+    short = _shorts_of(variables, tree)
+    named = _flags_of(options, _with(tree, short))
+    sources: list[tuple[Source, Pairs]] = [
+        ("environment", short),
+        ("environment", long),
+        ("flag", named),
+        ("flag", assigned),
+    ]
+    return [_layer(source, pairs, folder) for source, pairs in sources if pairs]
+
+
+def _shorts_of(variables: Mapping[str, str], tree: Tree) -> Pairs:
+    given = {name: variables[_variable(name)] for name in SHORT_NAMES if _variable(name) in variables}
+    return {key: (value, _variable(name)) for key, (value, name) in expand(given, tree).items()}
+
+
+def _flags_of(options: Options, tree: Tree) -> Pairs:
+    given = {name: value for name, _, _ in NAMED if (value := getattr(options, name)) is not None}
+    return {key: (value, f"--{name}") for key, (value, name) in expand(given, tree).items()}
+
+
+def _variable(short_name: str) -> str:
+    return PREFIX + short_name.upper()
+
+
+def unknown_variables(variables: Mapping[str, str]) -> list[str]:
+    """A sentence for each variable of ours that nothing reads: a misspelt one must not pass unseen."""
+    known = [_variable(name) for name in SHORT_NAMES]
+    return [
+        f"{printable(name)}: is no setting and changes nothing{hint(name, known)}"
+        for name in variables
+        if "__" not in name and name not in known
+    ]
+
+
+def _layer(source: Source, pairs: Pairs, folder: str) -> Layer:
+    tree: Tree = {}
+    for key, (value, _) in pairs.items():
+        put(tree, key, _typed(key, value))
+    return Layer(
+        source, source, folder, tree, named_origins(source, {key: name for key, (_, name) in pairs.items()})
+    )
+
+
+def _typed(key: Key, value: object) -> object:
+    """The value as the file would have had it: `12000`, `true` and `{a = "b"}` unless only text fits."""
+    if not isinstance(value, str) or takes_text(key):
+        return value
+    try:
+        parsed = tomllib.loads(f"value = {value}")
+    except (ValueError, RecursionError):
+        return value
+    return parsed["value"] if len(parsed) == 1 else value
+
+
+def _variable_key(name: str, tree: Tree) -> Key:
+    parts = name[len(PREFIX) :].lower().split("__")
+    for depth in range(len(parts)):
+        there = subtree(tree, tuple(parts[:depth])) if depth else None
+        if isinstance(there, dict):
+            parts[depth] = _written(parts[depth], there)
+    return tuple(parts)
+
+
+def _written(part: str, names: Iterable[str]) -> str:
+    known = {_SIGNS.sub("_", name.lower()): name for name in names}
+    return known.get(part, part)
+
+
+def _assignment(text: str) -> tuple[Key, tuple[object, str]]:
+    key, equals, value = text.partition("=")
+    shown = printable(key, 60)
+    try:
+        tree = tomllib.loads(f"{key} = 0") if equals and "\n" not in key else {}
+    except (ValueError, RecursionError):
+        tree = {}
+    path: list[str] = []
+    here: object = tree
+    while isinstance(here, dict) and len(here) == 1:
+        name, here = next(iter(here.items()))
+        path.append(name)
+    if here != 0 or not path:
+        raise ConfigError(f"--set {shown}: write it as key=value, e.g. agents.default.model=qwen3")
+    return tuple(path), (value.strip(), f"--set {shown.strip()}")
+
+
+def _with(tree: Tree, pairs: Pairs) -> Tree:
+    """A copy of the tables of `tree` with the pairs set."""
+    copy = _copied(tree)
+    for key, (value, _) in pairs.items():
+        put(copy, key, value)
+    return copy
+
+
+def _copied(tree: Tree) -> Tree:
+    return {name: _copied(value) if isinstance(value, dict) else value for name, value in tree.items()}

@@ -1,0 +1,73 @@
+"""Layers to one tree, with the layer that had the last word on each key. Pure."""
+
+from collections.abc import Iterable
+
+from acp_server.config.keys import Key, Tree, leaves, put, subtree
+from acp_server.config.layers import DEFAULT, Layer, Origin
+
+
+class Merged:
+    """The effective tree. owners: the layer that set each leaf."""
+
+    def __init__(self) -> None:
+        self.tree: Tree = {}
+        self.owners: dict[Key, Layer] = {}
+
+    def owner(self, key: Key) -> Layer | None:
+        """The layer that set `key`, or that opened the table around it."""
+        for end in range(len(key), 0, -1):
+            if key[:end] in self.owners:
+                return self.owners[key[:end]]
+        return next((layer for leaf, layer in self.owners.items() if leaf[: len(key)] == key), None)
+
+    def origin(self, key: Key) -> Origin:
+        """Where the value of `key` is from; the default for a key that nothing set."""
+        owner = self.owners.get(key)
+        return owner.find(key) if owner else DEFAULT
+
+    def place(self, key: Key) -> str:
+        """Where `key`, or the table around it, was written: `file:line`, a variable, a flag."""
+        owner = self.owner(key)
+        return str(owner.find(key)) if owner else ""
+
+    def says(self, key: Key, text: str) -> str:
+        """A message about a key, led by the place that set it."""
+        owner = self.owner(key)
+        return owner.says(key, text) if owner else text
+
+
+def merge(layers: Iterable[Layer]) -> Merged:
+    """Weaker first. Tables are joined, everything else is replaced by what comes later."""
+    merged = Merged()
+    for layer in layers:
+        _undo(merged, layer)
+        for key, value in leaves(layer.tree):
+            if value == {} and isinstance(subtree(merged.tree, key), dict):
+                continue
+            put(merged.tree, key, value)
+            merged.owners[key] = layer
+    return merged
+
+
+def _undo(merged: Merged, layer: Layer) -> None:
+    """What a later source's choice makes void.
+
+    A preset is a whole profile, so keys that weaker sources gave that profile go. A model was named for the
+    provider it stood with, so it goes when a later source picks another provider.
+    """
+    for key, value in leaves(layer.tree):
+        match key:
+            case ("runtime_profiles", _, "preset"):
+                _forget(merged, key[:2])
+            case ("agents", _, "provider") if subtree(merged.tree, key) not in (None, value):
+                _forget(merged, (*key[:2], "model"))
+            case _:
+                pass
+
+
+def _forget(merged: Merged, key: Key) -> None:
+    around = subtree(merged.tree, key[:-1])
+    if isinstance(around, dict):
+        around.pop(key[-1], None)
+    for leaf in [leaf for leaf in merged.owners if leaf[: len(key)] == key]:
+        del merged.owners[leaf]

@@ -1,0 +1,60 @@
+"""Where the user's settings and data live on this platform. Reads no file."""
+
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+APP = "wholeturn"
+PROJECT_FILE = ".wholeturn.toml"
+_LINUX = {"config": ("XDG_CONFIG_HOME", ".config"), "data": ("XDG_DATA_HOME", ".local/share")}
+
+
+def config_dir(env: Mapping[str, str]) -> Path:
+    """The folder of `config.toml` and of what was trusted; WHOLETURN_CONFIG_DIR names another."""
+    return _folder("config", env, "WHOLETURN_CONFIG_DIR")
+
+
+def data_dir(env: Mapping[str, str]) -> Path:
+    """The folder of the session store; WHOLETURN_DATA_DIR names another."""
+    return _folder("data", env, "WHOLETURN_DATA_DIR")
+
+
+def user_file(env: Mapping[str, str]) -> Path:
+    """The user's settings file."""
+    return config_dir(env) / "config.toml"
+
+
+def default_store(env: Mapping[str, str]) -> str:
+    """The session store when no setting names one."""
+    return str(data_dir(env) / "sessions.db")
+
+
+def absolute(path: str, folder: str) -> str:
+    """`path` with ~ expanded, relative ones taken from `folder`. Links are left as they are."""
+    return os.path.abspath(os.path.join(folder, os.path.expanduser(path)))
+
+
+def short(path: str) -> str:
+    """`path` with the home folder as ~, for people."""
+    home = os.path.expanduser("~")
+    return f"~{path[len(home) :]}" if home != "/" and path.startswith(home + os.sep) else path
+
+
+def _folder(kind: str, env: Mapping[str, str], override: str) -> Path:
+    if env.get(override):
+        return Path(absolute(env[override], os.getcwd()))
+    if sys.platform.startswith("linux"):
+        return _xdg(*_LINUX[kind], env)
+    # Loaded here alone: on Linux its answer is `_xdg`, and its import takes longer than all the rest.
+    import platformdirs
+
+    find = platformdirs.user_config_path if kind == "config" else platformdirs.user_data_path
+    return find(APP, appauthor=False)
+
+
+def _xdg(variable: str, fallback: str, env: Mapping[str, str]) -> Path:
+    # The XDG base directory rule: a relative path in the variable counts as unset.
+    named = env.get(variable, "")
+    base = Path(named) if os.path.isabs(named) else Path(os.path.expanduser("~"), fallback)
+    return base / APP

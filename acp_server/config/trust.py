@@ -1,0 +1,93 @@
+"""Which folders' project files the user trusts: one small file a folder, naming the digest that was trusted.
+
+A file a folder, so that two commands at once cannot lose each other's word. A changed project file has
+another digest and is untrusted again.
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from acp_server.config.keys import printable
+from acp_server.config.paths import config_dir
+from runtime.errors import ConfigError
+
+
+class Trusted(NamedTuple):
+    """A folder, links resolved, and the sha256 of the project file as it was when it was trusted."""
+
+    folder: str
+    digest: str
+
+
+def resolved(folder: str | Path) -> str:
+    """The folder by its real name, whether it is there or not."""
+    return os.path.realpath(folder)
+
+
+def is_trusted(env: Mapping[str, str], folder: str | Path, digest: str) -> bool:
+    """Whether the user trusted this content in this folder. An unreadable record is no trust."""
+    real = resolved(folder)
+    return _read(_record(env, real)) == Trusted(real, digest)
+
+
+def trust(env: Mapping[str, str], folder: str | Path, digest: str) -> None:
+    """Remember it, over what was remembered of that folder. Raises ConfigError."""
+    real = resolved(folder)
+    record = _record(env, real)
+    text = json.dumps({"folder": real, "sha256": digest})
+    try:
+        record.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        new = record.with_suffix(f".{os.getpid()}.new")
+        descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        with open(descriptor, "w", encoding="utf-8") as file:
+            os.chmod(new, 0o600)
+            file.write(text)
+        os.replace(new, record)
+    except OSError as error:
+        raise ConfigError(f"{record.parent}: trust cannot be recorded: {error.strerror}") from error
+
+
+def revoke(env: Mapping[str, str], folder: str | Path) -> bool:
+    """Forget a folder; False if it was not trusted. Raises ConfigError."""
+    record = _record(env, resolved(folder))
+    try:
+        record.unlink()
+    except FileNotFoundError:
+        return False
+    except OSError as error:
+        raise ConfigError(f"{record}: cannot be removed: {error.strerror}") from error
+    return True
+
+
+def trusted_folders(env: Mapping[str, str]) -> list[Trusted]:
+    """Every folder that is remembered, by name."""
+    found = [_read(record) for record in _records(env)]
+    return sorted((entry for entry in found if entry), key=lambda entry: entry.folder)
+
+
+def described(entry: Trusted) -> str:
+    """One line of a list."""
+    return f"{printable(entry.folder, 4096)} (sha256 {entry.digest[:12]}…)"
+
+
+def _records(env: Mapping[str, str]) -> Iterator[Path]:
+    yield from (config_dir(env) / "trusted").glob("*.json")
+
+
+def _record(env: Mapping[str, str], real: str) -> Path:
+    name = hashlib.sha256(os.fsencode(real)).hexdigest()[:32]
+    return config_dir(env) / "trusted" / f"{name}.json"
+
+
+def _read(record: Path) -> Trusted | None:
+    try:
+        content = json.loads(record.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return None
+    if not isinstance(content, dict):
+        return None
+    return Trusted(str(content.get("folder")), str(content.get("sha256")))

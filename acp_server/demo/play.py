@@ -1,0 +1,139 @@
+"""Plays the story: writes the script and the settings, starts the server, kills it once, goes on, reports."""
+
+import json
+import os
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from acp_server.demo.peer import Gone, Peer, Update
+from acp_server.demo.show import Screen, headline, say, table, text_of
+from acp_server.demo.story import Act, find_files, make_story
+
+BUDGET = 1500
+"""Tokens: small enough that a dozen turns over real files do not fit."""
+KILL_AFTER = 12
+"""Pieces of the answer that are shown before the process is killed."""
+
+SETTINGS = """\
+[agents.default]
+provider = "demo"
+runtime_profile = "demo"
+
+[providers.demo]
+kind = "scripted"
+model = "scripted"
+context_window = 8000
+script = {script}
+
+[runtime_profiles.demo]
+max_history_messages = 50
+max_context_tokens = {budget}
+keep_tool_context_turns = 2
+trim_slack_ratio = 0.2
+"""
+
+
+def play(folder: Path) -> int:
+    """The whole demonstration in a folder. Returns 0 when all of it went as it should."""
+    files = find_files(folder)
+    if len(files) < 2:
+        folder = Path(__file__).resolve().parents[1]
+        print("There are no text files to read here, so the files of wholeturn itself are read.")
+        files = find_files(folder)
+    acts = make_story(files)
+    print("wholeturn demo: the real server, a scripted model, real files and tools. No key, no network.")
+    print(f"Folder: {folder}")
+    started = time.monotonic()
+    with tempfile.TemporaryDirectory(prefix="wholeturn-demo-") as scratch:
+        stage = Stage(folder, Path(scratch), acts)
+        try:
+            stage.run()
+        except (Gone, RuntimeError) as error:
+            print(f"The demonstration broke off: {error}")
+            return 1
+        finally:
+            stage.close()
+    table(stage.screen.rows, BUDGET)
+    print(f"\n{stage.screen.notices} notices, {len(acts)} prompts, {time.monotonic() - started:.1f} s.")
+    print("Every row that left the model's view was announced; all of it is still in the transcript.")
+    return 0
+
+
+class Stage:
+    """The server of the moment and the screen. Each process gets the part of the script that is left."""
+
+    def __init__(self, folder: Path, scratch: Path, acts: Sequence[Act]) -> None:
+        self.folder = folder
+        self.scratch = scratch
+        self.acts = acts
+        self.screen = Screen()
+        self.session_id = ""
+        self.peer = self._start(acts)
+
+    def run(self) -> None:
+        """All acts in order."""
+        result = self.peer.call("session/new", {"cwd": str(self.folder), "mcpServers": []})
+        self.session_id = str(result["sessionId"])
+        for number, act in enumerate(self.acts):
+            if act.kill:
+                self._killed(act, self.acts[number + 1 :])
+            else:
+                self._turn(act)
+
+    def close(self) -> None:
+        """End the server."""
+        self.peer.close()
+
+    def _turn(self, act: Act) -> None:
+        self.screen.begin(act.prompt)
+        self.peer.on_update = self.screen.update
+        result = self.peer.call("session/prompt", self._prompt(act))
+        self.screen.end(str(result["stopReason"]))
+
+    def _killed(self, act: Act, rest: Sequence[Act]) -> None:
+        """The process dies in the middle of an answer; the next one goes on with the session."""
+        self.screen.begin(act.prompt)
+        self.peer.on_update = self._update_until_killed
+        try:
+            self.peer.call("session/prompt", self._prompt(act))
+        except Gone:
+            self.screen.end("killed")
+        headline("kill -9, in the middle of that answer")
+        self.peer = self._start(rest)
+        self._load()
+
+    def _update_until_killed(self, update: Update) -> None:
+        self.screen.update(update)
+        if self.screen.chunks == KILL_AFTER:
+            self.peer.kill()
+
+    def _load(self) -> None:
+        replayed: list[Update] = []
+        self.peer.on_update = replayed.append
+        self.peer.call(
+            "session/load", {"sessionId": self.session_id, "cwd": str(self.folder), "mcpServers": []}
+        )
+        prompts = sum(update["sessionUpdate"] == "user_message_chunk" for update in replayed)
+        last = next(
+            (text_of(u) for u in reversed(replayed) if u["sessionUpdate"] == "agent_message_chunk"), ""
+        )
+        say(
+            f"A new process loads the session: {len(replayed)} updates, {prompts} prompts, the first one too."
+        )
+        say(f"The unfinished answer is there: “…{last.strip()[-48:]}”")
+
+    def _prompt(self, act: Act) -> dict[str, object]:
+        return {"sessionId": self.session_id, "prompt": [{"type": "text", "text": act.prompt}]}
+
+    def _start(self, acts: Sequence[Act]) -> Peer:
+        script = self.scratch / "script.json"
+        script.write_text(json.dumps({"replies": [reply for act in acts for reply in act.replies]}))
+        settings = self.scratch / "demo.toml"
+        settings.write_text(SETTINGS.format(script=json.dumps(str(script)), budget=BUDGET))
+        env = {name: value for name, value in os.environ.items() if not name.startswith("WHOLETURN_")}
+        env |= {"WHOLETURN_DATA_DIR": str(self.scratch), "WHOLETURN_CONFIG_DIR": str(self.scratch)}
+        peer = Peer(["--config", str(settings)], env, self.folder)
+        peer.initialize()
+        return peer

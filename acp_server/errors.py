@@ -1,0 +1,81 @@
+"""Our errors as JSON-RPC errors: the codes, and the one table that assigns them. Knows no transport.
+
+Codes are those of JSON-RPC 2.0 and of ACP v1. -32000 means "authentication required" and nothing else.
+"""
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from runtime.errors import (
+    AuthRequired,
+    InvalidParams,
+    InvalidRequest,
+    ProviderError,
+    ProviderErrorKind,
+    ResourceNotFound,
+    WholeturnError,
+)
+
+PARSE_ERROR: Final = -32700
+INVALID_REQUEST: Final = -32600
+METHOD_NOT_FOUND: Final = -32601
+INVALID_PARAMS: Final = -32602
+INTERNAL_ERROR: Final = -32603
+REQUEST_CANCELLED: Final = -32800
+AUTH_REQUIRED: Final = -32000
+RESOURCE_NOT_FOUND: Final = -32002
+
+
+class WireError(NamedTuple):
+    """A JSON-RPC error object. `data` is left out of the message when it is None or empty."""
+
+    code: int
+    message: str
+    data: Mapping[str, object] | None = None
+
+
+INTERNAL: Final = WireError(INTERNAL_ERROR, "Internal error")
+CANCELLED: Final = WireError(REQUEST_CANCELLED, "Request cancelled")
+
+# The first class that fits wins. Their messages are safe to show, by the promise of `runtime.errors`.
+CODES: Final[tuple[tuple[type[WholeturnError], int], ...]] = (
+    (InvalidRequest, INVALID_REQUEST),
+    (InvalidParams, INVALID_PARAMS),
+    (ResourceNotFound, RESOURCE_NOT_FOUND),
+    (AuthRequired, AUTH_REQUIRED),
+    (WholeturnError, INTERNAL_ERROR),
+)
+
+
+class ClientCallError(Exception):
+    """A request of ours that the client refused or can no longer answer. code: as the client sent it."""
+
+    def __init__(self, code: int, message: str, data: object = None) -> None:
+        super().__init__(f"{message} ({code})")
+        self.code = code
+        self.message = message
+        self.data = data
+
+
+def known_error(error: BaseException) -> WholeturnError | None:
+    """The error itself, or the first of our errors inside a group; None when there is none."""
+    if isinstance(error, WholeturnError):
+        return error
+    if isinstance(error, BaseExceptionGroup):
+        found = (known_error(inner) for inner in error.exceptions)
+        return next((inner for inner in found if inner is not None), None)
+    return None
+
+
+def wire_error(error: BaseException) -> WireError:
+    """What the client is told. Of an error that is not ours it learns nothing but that it happened."""
+    known = known_error(error)
+    if known is None:
+        return INTERNAL
+    return WireError(_code(known), known.message, known.data or None)
+
+
+def _code(error: WholeturnError) -> int:
+    if isinstance(error, ProviderError) and error.kind is ProviderErrorKind.AUTH:
+        return AUTH_REQUIRED
+    return next(code for kind, code in CODES if isinstance(error, kind))

@@ -1,0 +1,29 @@
+"""`initialize` and `authenticate`: what is on offer, and whether the configured provider has its key."""
+
+from collections.abc import Mapping
+
+from acp_server.app import App
+from acp_server.dispatch import Answer, Later
+from acp_server.hello import initialize_result
+from acp_server.inbound import parse
+from runtime.errors import InvalidParams
+from schemas.acp.auth import AuthenticateParams
+
+METHOD_ID = "config"
+
+
+def initialize(app: App, params: Mapping[str, object]) -> Answer:
+    """The same answer as the one that is given before the heavy imports."""
+    return Answer(initialize_result(params))
+
+
+def authenticate(app: App, params: Mapping[str, object]) -> Later:
+    """Checks that the configured provider could be used: AuthRequired says what is missing."""
+    if parse(AuthenticateParams, params).method_id != METHOD_ID:
+        raise InvalidParams("Invalid params: methodId is not one of authMethods")
+
+    async def run() -> dict[str, object]:
+        await app.check_provider()
+        return {}
+
+    return Later(run)

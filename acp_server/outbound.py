@@ -1,0 +1,175 @@
+"""What happened, as the messages that tell an ACP client: a table of maps from event to notifications.
+
+Knows neither the connection nor any session. No optional value is sent as null, every message encodes to
+one line far below 10 MiB. Streamed text is the hot path: plain dicts, no models.
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Literal
+
+from acp_server.frames import Frame, notice, update
+from acp_server.trim_updates import BUDGET_AS_SIZE, META_KEY, USAGE_META_KEY, trim_updates
+from acp_server.user_blocks import sendable_blocks
+from acp_server.wire_options import WireOptions
+from acp_server.wire_text import ALWAYS_FITS, bounded_object, cut, split
+from runtime.events import (
+    AgentText,
+    AgentThought,
+    CommandsAvailable,
+    Event,
+    HistoryTrimmed,
+    Location,
+    Noticed,
+    TitleChanged,
+    ToolCallChanged,
+    ToolCallStarted,
+    UsageChanged,
+    UserMessage,
+)
+
+_ChunkKind = Literal["agent_message_chunk", "agent_thought_chunk"]
+
+_LABEL_LENGTH = 1000
+_MAX_LOCATIONS = 100
+_MAX_PATH = 4096
+
+
+def updates(session_id: str, event: Event, options: WireOptions) -> list[Frame]:
+    """The notifications for an event, in order; they belong together. Never empty."""
+    return _MAPS[type(event)](session_id, event, options)
+
+
+# ---------------------------------------------------------------- messages
+
+
+def _agent_text(session_id: str, event: AgentText, options: WireOptions) -> list[Frame]:
+    return _chunks(session_id, "agent_message_chunk", event.message_id, event.text)
+
+
+def _agent_thought(session_id: str, event: AgentThought, options: WireOptions) -> list[Frame]:
+    return _chunks(session_id, "agent_thought_chunk", event.message_id, event.text)
+
+
+def _chunks(session_id: str, kind: _ChunkKind, message_id: str, text: str) -> list[Frame]:
+    if len(text) <= ALWAYS_FITS:
+        return [_chunk(session_id, kind, message_id, text)]
+    return [_chunk(session_id, kind, message_id, piece) for piece in split(text)]
+
+
+def _chunk(session_id: str, kind: _ChunkKind, message_id: str, text: str) -> Frame:
+    return "session/update", {
+        "sessionId": session_id,
+        "update": {
+            "sessionUpdate": kind,
+            "content": {"type": "text", "text": text},
+            "messageId": message_id,
+        },
+    }
+
+
+def _user_message(session_id: str, event: UserMessage, options: WireOptions) -> list[Frame]:
+    bodies: list[dict[str, object]] = [
+        {"sessionUpdate": "user_message_chunk", "content": block, "messageId": event.message_id}
+        for block in sendable_blocks(event.block)
+    ]
+    if event.restored_dropped_turns > 0:
+        gone = {"droppedTurns": event.restored_dropped_turns, "restored": True}
+        bodies[0]["_meta"] = {META_KEY: gone}
+    return [update(session_id, body) for body in bodies]
+
+
+# ---------------------------------------------------------------- tools
+
+
+def _tool_started(session_id: str, event: ToolCallStarted, options: WireOptions) -> list[Frame]:
+    body: dict[str, object] = {
+        "sessionUpdate": "tool_call",
+        "toolCallId": event.call_id,
+        "title": _label(event.title),
+        "name": _label(event.name),
+        "kind": event.kind,
+        "status": event.status,
+        "rawInput": bounded_object(event.raw_input),
+    }
+    locations = [_location(place) for place in event.locations if len(place.path) <= _MAX_PATH]
+    if locations:
+        body["locations"] = locations[:_MAX_LOCATIONS]
+    if event.content is not None:
+        body["content"] = _tool_content(event.content)
+    return [update(session_id, body)]
+
+
+def _tool_changed(session_id: str, event: ToolCallChanged, options: WireOptions) -> list[Frame]:
+    body: dict[str, object] = {
+        "sessionUpdate": "tool_call_update",
+        "toolCallId": event.call_id,
+        "status": event.status,
+    }
+    if event.content is not None:
+        body["content"] = _tool_content(event.content)
+    return [update(session_id, body)]
+
+
+def _tool_content(text: str) -> list[Mapping[str, object]]:
+    # An array replaces the one before, so an empty one clears what was shown.
+    return [{"type": "content", "content": {"type": "text", "text": cut(text)}}] if text else []
+
+
+def _location(place: Location) -> Mapping[str, object]:
+    return {"path": place.path} if place.line is None else {"path": place.path, "line": place.line}
+
+
+def _label(text: str) -> str:
+    return text if len(text) <= _LABEL_LENGTH else f"{text[: _LABEL_LENGTH - 1]}…"
+
+
+# ---------------------------------------------------------------- the session
+
+
+def _usage(session_id: str, event: UsageChanged, options: WireOptions) -> list[Frame]:
+    body: dict[str, object] = {"sessionUpdate": "usage_update", "used": event.used, "size": event.size}
+    if event.size_is_budget:
+        body["_meta"] = {USAGE_META_KEY: BUDGET_AS_SIZE}
+    return [update(session_id, body)]
+
+
+def _title(session_id: str, event: TitleChanged, options: WireOptions) -> list[Frame]:
+    body: dict[str, object] = {"sessionUpdate": "session_info_update", "updatedAt": event.updated_at}
+    # A null title would clear the one that the client has.
+    if event.title is not None:
+        body["title"] = _label(event.title)
+    return [update(session_id, body)]
+
+
+def _commands(session_id: str, event: CommandsAvailable, options: WireOptions) -> list[Frame]:
+    commands = [_command(*command) for command in event.commands]
+    body: dict[str, object] = {"sessionUpdate": "available_commands_update", "availableCommands": commands}
+    return [update(session_id, body)]
+
+
+def _command(name: str, description: str, hint: str | None) -> Mapping[str, object]:
+    command: dict[str, object] = {"name": name, "description": _label(description)}
+    return command if hint is None else {**command, "input": {"hint": _label(hint)}}
+
+
+def _noticed(session_id: str, event: Noticed, options: WireOptions) -> list[Frame]:
+    return [notice(session_id, event.severity, event.title, event.description, options)]
+
+
+def _trimmed(session_id: str, event: HistoryTrimmed, options: WireOptions) -> list[Frame]:
+    return trim_updates(session_id, event, options)
+
+
+# The value's parameter is narrower than Event; the key beside it makes that safe.
+_MAPS: Mapping[type, Callable[..., list[Frame]]] = {
+    UserMessage: _user_message,
+    AgentText: _agent_text,
+    AgentThought: _agent_thought,
+    ToolCallStarted: _tool_started,
+    ToolCallChanged: _tool_changed,
+    UsageChanged: _usage,
+    HistoryTrimmed: _trimmed,
+    TitleChanged: _title,
+    CommandsAvailable: _commands,
+    Noticed: _noticed,
+}

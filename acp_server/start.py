@@ -1,0 +1,33 @@
+"""Starts the server: takes the descriptors, answers `initialize` if it is there, then imports the rest.
+
+Standard library only at import time. The order is the point: an editor sees the answer before trio is loaded.
+"""
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+from acp_server.hello import fast_hello
+from acp_server.stdio import take_stdio
+
+if TYPE_CHECKING:
+    from acp_server.config.options import Options
+
+TERMINAL_HINT = """\
+wholeturn speaks the Agent Client Protocol on stdin and stdout; an editor starts it.
+To see it work here:   wholeturn demo
+To ask one question:   wholeturn run "PROMPT"
+All commands:          wholeturn --help
+Waiting for JSON-RPC on stdin (Ctrl-D ends it).
+"""
+
+
+def start(options: "Options | None" = None) -> int:
+    """Serve one client until its input ends. Returns the exit status."""
+    if os.isatty(0):
+        sys.stderr.write(TERMINAL_HINT)
+    wire = take_stdio()
+    hello = fast_hello(wire.fd_in, wire.fd_out)
+    from acp_server.serve import serve
+
+    return serve(wire, hello, options)

@@ -1,0 +1,70 @@
+"""How this client is to be told things: its capabilities and our settings, made into one frozen value.
+
+Knows no session and sends nothing. Built once per connection, after `initialize`.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from schemas.acp.initialize import ClientCapabilities
+
+NAMESPACE = "wholeturn"
+"""Our key in the `_meta` of both sides' capability objects."""
+
+TrimSetting = Literal["always", "negotiated", "off"]
+VisibleSetting = Literal["auto", "always", "never"]
+TrimForm = Literal["update", "extension"]
+
+
+@dataclass(frozen=True, slots=True)
+class WireOptions:
+    """What may go to this client. The defaults are a client that declared nothing.
+
+    trim_form: the shape of the product's own trim message: a `session/update`, a notification whose
+    method begins with an underscore, or None. visible_trim: a trim also shows as a line of thought.
+    """
+
+    trim_form: TrimForm | None = "update"
+    visible_trim: bool = True
+    notices: bool = False
+    compaction: bool = False
+    read_text_file: bool = False
+
+
+def wire_options(
+    capabilities: "ClientCapabilities",
+    *,
+    history_trimmed: TrimSetting = "always",
+    visible_trim_notice: VisibleSetting = "auto",
+) -> WireOptions:
+    """Combine what the client offers with the settings of `[acp]`."""
+    wish = _trim_wish(capabilities.meta)
+    form = _trim_form(history_trimmed, wish)
+    session = capabilities.session
+    notices = session is not None and session.notices
+    compaction = session is not None and session.compaction
+    # A client that knows our update shows trims by itself, but only if it will get that update.
+    shown_otherwise = notices or compaction or (wish is True and form == "update")
+    return WireOptions(
+        trim_form=form,
+        visible_trim={"auto": not shown_otherwise, "always": True, "never": False}[visible_trim_notice],
+        notices=notices,
+        compaction=compaction,
+        read_text_file=capabilities.fs.read_text_file,
+    )
+
+
+def _trim_wish(meta: Mapping[str, object] | None) -> object:
+    """The client's `_meta.wholeturn.historyTrimmed`: True, False, "ext", or whatever it is."""
+    ours = (meta or {}).get(NAMESPACE)
+    return ours.get("historyTrimmed") if isinstance(ours, dict) else None
+
+
+def _trim_form(setting: TrimSetting, wish: object) -> TrimForm | None:
+    if setting == "off" or wish is False:
+        return None
+    if wish == "ext":
+        return "extension"
+    return "update" if setting == "always" or wish is True else None

@@ -1,0 +1,120 @@
+"""What a request made of a history weighs, turn by turn. Chooses nothing and knows no limit."""
+
+from collections.abc import Callable
+from copy import copy
+from dataclasses import dataclass
+
+from runtime.events import TokenSource
+from runtime.history.estimate import estimate_tool_schemas
+from runtime.history.face import Face
+from runtime.history.turns import History
+from runtime.rows import ToolSpec
+
+
+@dataclass(frozen=True, slots=True)
+class CallShape:
+    """What goes along with the history in one call.
+
+    callable_tools: names the loop can run. calibration: reported / estimated tokens of this route.
+    extra_tokens: of text that hooks add. collapse False: older turns are sent whole too.
+    """
+
+    tools: tuple[ToolSpec, ...] = ()
+    callable_tools: frozenset[str] = frozenset()
+    collapse: bool = True
+    calibration: float = 1.0
+    extra_tokens: int = 0
+
+    def calibrated(self, tokens: int) -> int:
+        """Our tokens as this route's provider would count them; never fewer than ours."""
+        return int(tokens * self.calibration + 0.5) if self.calibration > 1.0 else tokens
+
+    @property
+    def source(self) -> TokenSource:
+        """Where calibrated figures come from."""
+        return "calibrated" if self.calibration > 1.0 else "estimate"
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """A history as one call would send it. All figures are uncalibrated tokens.
+
+    older: how many of the oldest turns are collapsed. fixed: tool schemas and hooks' text.
+    messages: system row, breadcrumb and the faces of all turns.
+    """
+
+    history: History
+    shape: CallShape
+    older: int
+    fixed: int
+    messages: int
+
+    def request_tokens(self, messages: int | None = None) -> int:
+        """The calibrated size of the request, with another figure for its messages if given."""
+        own = self.messages if messages is None else messages
+        return self.shape.calibrated(own + self.fixed)
+
+    def face(self, index: int) -> Face:
+        """How the turn at that place (oldest first) is sent."""
+        past = self.history.past
+        if index >= len(past):
+            return current_face(self.history)
+        turn = past[index]
+        return turn.collapsed(self.shape.callable_tools) if index < self.older else turn.whole()
+
+    def faces(self) -> tuple[list[Face], list[Face]]:
+        """All faces in order: those of the collapsed turns, and those of the whole ones."""
+        history = self.history
+        collapsed = list(history.collapse.faces) if self.older else []
+        whole = [history.past[index].whole() for index in range(self.older, len(history.past))]
+        return collapsed, [*whole, current_face(history)]
+
+    def without_oldest(self, count: int) -> "Load":
+        """The load of the same history without that many of its oldest turns."""
+        if not count:
+            return self
+        messages = self.messages - sum(self.face(index).tokens for index in range(count))
+        if not self.history.crumb_present:
+            messages += self.history.crumb.tokens
+        history = self.history.without_oldest(count)
+        return Load(history, self.shape, max(self.older - count, 0), self.fixed, messages)
+
+    def fewest_to_drop(self, enough: Callable[[int], bool]) -> tuple[int, int]:
+        """The fewest turns to drop, and the messages' tokens then.
+
+        enough: takes the tokens of the messages that are left, the breadcrumb among them. At least one
+        turn goes and the newest stays; none goes when that would save nothing at all.
+        """
+        history = self.history
+        messages = self.messages if history.crumb_present else self.messages + history.crumb.tokens
+        dropped = 0
+        while dropped < history.turn_count - 1:
+            messages -= self.face(dropped).tokens
+            dropped += 1
+            if enough(messages):
+                break
+        return (dropped, messages) if messages < self.messages else (0, self.messages)
+
+
+def current_face(history: History) -> Face:
+    """How the newest turn is sent: whole, but for results that were shortened earlier in it."""
+    if history.current is None:
+        return Face((), (), 0, 0, 0, (), True)
+    rounds = history.marks.rounds_cut
+    return history.current.shortened(rounds) if rounds else history.current.whole()
+
+
+def weigh(history: History, shape: CallShape, keep_tool_context_turns: int) -> Load:
+    """The load of a history for a call. Costs the turns that left or entered the collapsed part."""
+    work = copy(history)
+    older = 0
+    saved = 0
+    if shape.collapse:
+        older = max(history.turn_count - 1 - max(keep_tool_context_turns, 0), 0)
+        work.collapse = history.collapse.reaching(history.past, shape.callable_tools, older)
+        saved = work.collapse.saved
+    system = history.system.piece.tokens if history.system.piece is not None else 0
+    crumb = history.crumb.tokens if history.crumb_present else 0
+    fixed = estimate_tool_schemas(shape.tools, history.shared.counter) + shape.extra_tokens
+    turns = history.sums.tokens - saved + current_face(history).tokens
+    return Load(work, shape, older, fixed, system + crumb + turns)

@@ -1,0 +1,173 @@
+"""One turn of a live history: rows as recorded, and the faces that requests show of it, made once."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from runtime.history.collapse import collapse_turn
+from runtime.history.counter import TokenCounter
+from runtime.history.estimate import RowPrice, price_row
+from runtime.history.face import Face, Piece, build_face
+from runtime.history.pairs import Repaired, repair
+from runtime.history.shorten import Shortened, shorten
+from runtime.history.structured import Entry, entries_from_rows
+from runtime.rows import Row
+
+
+@dataclass(frozen=True, slots=True)
+class Shared:
+    """What all turns of a history use: the counter, and in which turn each sent call id was used first."""
+
+    counter: TokenCounter
+    first_use: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class _Whole:
+    repaired: Repaired
+    face: Face
+
+
+@dataclass(frozen=True, slots=True)
+class _Shortened:
+    cut: Shortened
+    face: Face
+
+
+class Turn:
+    """Never changes: `extended` and `settled` give the turn that takes its place.
+
+    rows: as recorded. prices: of those rows, tokens, same order. Faces are kept once made.
+    """
+
+    __slots__ = (
+        "_collapsed",
+        "_earlier",
+        "_entries",
+        "_short",
+        "_whole",
+        "current",
+        "prices",
+        "rows",
+        "seq",
+        "shared",
+        "turn_id",
+    )
+
+    def __init__(
+        self,
+        turn_id: str,
+        seq: int,
+        rows: tuple[Row, ...],
+        prices: tuple[RowPrice, ...],
+        shared: Shared,
+        *,
+        current: bool = True,
+    ) -> None:
+        self.turn_id = turn_id
+        self.seq = seq
+        self.rows = rows
+        self.prices = prices
+        self.shared = shared
+        self.current = current
+        self._whole: _Whole | None = None
+        self._earlier: Face | None = None
+        self._short: _Shortened | None = None
+        self._collapsed: tuple[frozenset[str], Face] | None = None
+        self._entries: tuple[Entry, ...] | None = None
+
+    def extended(self, rows: Iterable[Row]) -> "Turn":
+        """The running turn with more rows; only these are priced."""
+        added = tuple(rows)
+        prices = tuple(price_row(row, current=True, counter=self.shared.counter) for row in added)
+        return self._successor(self.rows + added, self.prices + prices, current=True)
+
+    def settled(self) -> "Turn":
+        """The turn once a newer one has begun: declared pictures are no longer sent, nor priced."""
+        prices = tuple(map(self._settled_price, self.rows, self.prices))
+        if prices == self.prices and not any(row.attachments for row in self.rows):
+            return self
+        return self._successor(self.rows, prices, current=False)
+
+    def _settled_price(self, row: Row, price: RowPrice) -> RowPrice:
+        # Only a carrier that was priced with pictures, or declares some, can cost something else now.
+        if row.attachments or (price.images and (row.role == "tool" or not row.images)):
+            return price_row(row, current=False, counter=self.shared.counter)
+        return price
+
+    def _successor(self, rows: tuple[Row, ...], prices: tuple[RowPrice, ...], *, current: bool) -> "Turn":
+        turn = Turn(self.turn_id, self.seq, rows, prices, self.shared, current=current)
+        turn._earlier = self._whole.face if self._whole else self._earlier
+        turn._short = self._short
+        return turn
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """The structured face."""
+        if self._entries is None:
+            self._entries = tuple(entries_from_rows(self.rows))
+        return self._entries
+
+    def whole(self) -> Face:
+        """All of it."""
+        return self._made().face
+
+    @property
+    def repaired(self) -> Repaired:
+        """The rows fit for a request: swept, with call ids unique since the history began."""
+        return self._made().repaired
+
+    def _made(self) -> _Whole:
+        if self._whole is None:
+            rows, first = self.rows, self.shared.first_use
+            if not self.current and any(row.attachments for row in rows):
+                rows = tuple(replace(row, attachments=()) if row.attachments else row for row in rows)
+            repaired = repair(rows, lambda name: first.get(name, self.seq) < self.seq)
+            earlier = self._earlier.pieces if self._earlier else ()
+            self._whole = _Whole(repaired, self._face(repaired.rows, earlier))
+        return self._whole
+
+    def collapsed(self, callable_tools: frozenset[str]) -> Face:
+        """Without its tool traffic."""
+        known = self._collapsed
+        if known is not None and known[0] == callable_tools:
+            return known[1]
+        face, rows = self.whole(), self.repaired.rows
+        if rows and rows[0].role == "user":
+            earlier = known[1] if known else face
+            face = self._face(collapse_turn(rows, callable_tools), earlier.pieces)
+        self._collapsed = (callable_tools, face)
+        return face
+
+    def shortened(self, rounds: int) -> Face:
+        """With the results of its oldest rounds cut to a line."""
+        return self._shortened(rounds).face
+
+    def shortened_results(self, rounds: int) -> int:
+        """How many results `shortened(rounds)` cuts."""
+        return self._shortened(rounds).cut.results if rounds else 0
+
+    def _shortened(self, rounds: int) -> _Shortened:
+        cut = shorten(self.repaired.rows, rounds)
+        known = self._short
+        if known is None or known.cut.rows != cut.rows:
+            earlier = known.face if known else self.whole()
+            self._short = known = _Shortened(cut, self._face(cut.rows, earlier.pieces))
+        return known
+
+    def _face(self, rows: Sequence[Row], earlier: Sequence[Piece]) -> Face:
+        return build_face(rows, self.prices_of(rows), earlier)
+
+    def prices_of(self, rows: Sequence[Row]) -> Sequence[RowPrice]:
+        """Prices of rows of this turn; only rows that were changed for the request are priced anew."""
+        if rows is self.rows or (len(rows) == len(self.rows) and all(map(_same, rows, self.rows))):
+            return self.prices
+        known: Mapping[int, RowPrice] = dict(zip(map(id, self.rows), self.prices, strict=True))
+        return [known.get(id(row)) or self.price(row) for row in rows]
+
+    def price(self, row: Row) -> RowPrice:
+        """The price of one row in this turn."""
+        return price_row(row, current=self.current, counter=self.shared.counter)
+
+
+def _same(left: Row, right: Row) -> bool:
+    return left is right

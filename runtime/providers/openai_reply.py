@@ -1,0 +1,88 @@
+"""From the bytes of a chat completions answer to parts: a stream of events or one JSON body.
+
+Pure; ties the event splitter to the decoder. Knows no socket.
+"""
+
+from collections.abc import Callable
+
+from runtime.errors import ProviderError, ProviderErrorKind
+from runtime.ports import Part
+from runtime.providers.failures import Peer, failure
+from runtime.providers.openai_events import ChatDecoder
+from runtime.providers.sse import MAX_EVENT_BYTES, EventTooLarge, SseSplitter
+
+_BLANK = b" \t\r\n\xef\xbb\xbf"
+_FIRST_BYTES = b"{:deir"  # one JSON object; a comment, data, event, id, retry
+
+
+class ReplyReader:
+    """One answer with status 200. `feed` it bytes as they come, then `end` it once.
+
+    What the body is shows in its first byte: a `{` is an answer in one piece, from a server that
+    does not stream; a comment or a field of an event is a stream; all else is no answer of such an API.
+    After each call `failure` says whether the answer ended early; the parts that the call gave came
+    before that.
+    """
+
+    def __init__(self, peer: Peer, new_id: Callable[[], str]) -> None:
+        self._peer = peer
+        self._decoder = ChatDecoder(peer, new_id)
+        self._splitter = SseSplitter()
+        self._body: list[bytes] | None = None
+        self._body_bytes = 0
+        self._started = False
+
+    @property
+    def done(self) -> bool:
+        """The server said that the answer is complete."""
+        return self._decoder.done
+
+    @property
+    def stopping(self) -> bool:
+        """The answer itself is complete; only figures may follow."""
+        return self._decoder.stopping
+
+    @property
+    def failure(self) -> ProviderError | None:
+        """What is wrong with the answer, if anything."""
+        return self._decoder.failure
+
+    def feed(self, data: bytes) -> list[Part]:
+        """All parts that these bytes complete, neighbouring text merged."""
+        if not self._started:
+            data = data.lstrip(_BLANK)
+            if not data:
+                return []
+            self._started = True
+            self._body = [] if data[:1] == b"{" else None
+            if data[0] not in _FIRST_BYTES:
+                self._decoder.failure = failure(self._peer, ProviderErrorKind.MALFORMED)
+                return []
+        try:
+            return self._gather(data) if self._body is not None else self._events(self._splitter.feed(data))
+        except EventTooLarge:
+            self._decoder.failure = failure(self._peer, ProviderErrorKind.MALFORMED)
+            return []
+
+    def end(self) -> list[Part]:
+        """The parts that only the end of the body completes; the last one is the stop."""
+        cut_off = ProviderErrorKind.STREAM_DROPPED
+        if self._body is not None:
+            parts = self._decoder.feed([b"".join(self._body)], cut_off)
+            self._decoder.done = True
+        else:
+            parts = [] if self.done else self._events(self._splitter.flush(), cut_off)
+        return parts if self.failure else parts + self._decoder.end()
+
+    def _gather(self, data: bytes) -> list[Part]:
+        assert self._body is not None
+        self._body.append(data)
+        self._body_bytes += len(data)
+        if self._body_bytes > MAX_EVENT_BYTES:
+            raise EventTooLarge
+        return []
+
+    def _events(
+        self, events: list[bytes], if_not_json: ProviderErrorKind = ProviderErrorKind.MALFORMED
+    ) -> list[Part]:
+        return self._decoder.feed(events, if_not_json)

@@ -1,0 +1,164 @@
+"""A request as the bytes of a chat completions body: pure. Knows no HTTP.
+
+The body is put together from bytes that are made once: a head with all that stays the same (model,
+options, tools), then each segment's rows as cached on the segment. What one request sent, the next
+one starts with, byte for byte; the output limit, which may shrink, stands at the end.
+
+Rules where servers differ:
+* a row without text is sent as "(empty)", since several refuse empty content; an empty system row
+  is left out; an assistant row with calls and no text has content null;
+* `arguments` that are a JSON object go out exactly as they were received. Anything else is refused
+  by servers that parse them, for good, so an empty string becomes {} and broken text is wrapped as
+  {"invalid_arguments": TEXT}: the model still sees what it wrote.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import orjson
+
+from runtime.ports import ModelRequest, Segment
+from runtime.providers.openai_events import mended
+from runtime.rows import Image, Row, ToolCall, ToolSpec
+
+CODEC = "openai-chat"
+"""The key in `Segment.encoded`."""
+EMPTY = "(empty)"
+OWN_MEMBERS = frozenset({"model", "messages", "stream", "stream_options", "tools"})
+"""Members of the body that no option may set."""
+
+
+@dataclass(frozen=True, slots=True)
+class BodyShape:
+    """What the settings say of the body. extra: more members, as they shall appear."""
+
+    output_limit_key: str = "max_tokens"
+    stream_usage: bool = True
+    extra: Mapping[str, object] | None = None
+
+
+class BodyWriter:
+    """Writes bodies of one shape and keeps the head of the last one."""
+
+    def __init__(self, shape: BodyShape) -> None:
+        self._shape = shape
+        self._head = b""
+        self._head_of: tuple[str, tuple[ToolSpec, ...]] | None = None
+
+    def body(self, request: ModelRequest) -> bytes:
+        """The body. Rows of a segment that was sent before are not encoded again."""
+        head_of = (request.model, request.tools)
+        if self._head_of != head_of:
+            self._head = _head(self._shape, request.model, request.tools)
+            self._head_of = head_of
+        rows = b",".join(filter(None, map(encoded, request.segments)))
+        return b"%b%b]%b}" % (self._head, rows, self._tail(request.max_output_tokens))
+
+    def _tail(self, max_output_tokens: int | None) -> bytes:
+        if max_output_tokens is None:
+            return b""
+        return b",%b:%d" % (orjson.dumps(self._shape.output_limit_key), max_output_tokens)
+
+
+def _head(shape: BodyShape, model: str, tools: Sequence[ToolSpec]) -> bytes:
+    members: dict[str, object] = {"model": model, "stream": True}
+    if shape.stream_usage:
+        members["stream_options"] = {"include_usage": True}
+    members.update(shape.extra or {})
+    head = _dumps(members)[:-1]
+    if tools:
+        head += b',"tools":[%b]' % b",".join(map(_tool, tools))
+    return head + b',"messages":['
+
+
+def _tool(tool: ToolSpec) -> bytes:
+    function = {
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": orjson.Fragment(tool.parameters),
+    }
+    return _dumps({"type": "function", "function": function})
+
+
+def encoded(segment: Segment) -> bytes:
+    """The segment's rows as JSON objects with commas between them, made on first use."""
+    known = segment.encoded.get(CODEC)
+    if known is None:
+        known = b",".join(_dumps(message(row)) for row in segment.rows if not _left_out(row))
+        segment.encoded[CODEC] = known
+    return known
+
+
+def _left_out(row: Row) -> bool:
+    return row.role == "system" and _blank(row.content)
+
+
+def message(row: Row) -> dict[str, object]:
+    """The row as a message object."""
+    if row.role == "assistant" and row.tool_calls:
+        content = None if _blank(row.content) else row.content
+        return {"role": "assistant", "content": content, "tool_calls": [_call(c) for c in row.tool_calls]}
+    if row.role == "tool":
+        return {"role": "tool", "tool_call_id": row.tool_call_id or "", "content": _filled(row.content)}
+    if row.role == "user" and row.images:
+        return {"role": "user", "content": _blocks(row)}
+    return {"role": row.role, "content": _filled(row.content)}
+
+
+def _call(call: ToolCall) -> dict[str, object]:
+    function = {"name": call.name, "arguments": safe_arguments(call.arguments)}
+    return {"id": call.id, "type": "function", "function": function}
+
+
+def safe_arguments(arguments: str) -> str:
+    """The text of a JSON object: the one received, or a stand-in (see above)."""
+    if _blank(arguments):
+        return "{}"
+    try:
+        value: object = orjson.loads(mended(arguments))
+    except orjson.JSONDecodeError:
+        value = arguments
+    if isinstance(value, dict):
+        return arguments
+    return "{}" if value is None else json.dumps({"invalid_arguments": arguments}, ensure_ascii=False)
+
+
+def _blocks(row: Row) -> list[dict[str, object]]:
+    text: list[dict[str, object]] = [] if _blank(row.content) else [{"type": "text", "text": row.content}]
+    return text + [_image(image) for image in row.images]
+
+
+def _image(image: Image) -> dict[str, object]:
+    if image.data:
+        return {"type": "image_url", "image_url": {"url": f"data:{image.mime_type};base64,{image.data}"}}
+    if image.uri.startswith(("http://", "https://", "data:")):
+        return {"type": "image_url", "image_url": {"url": image.uri}}
+    # No server can load a file of this machine; the model should know that there was one.
+    return {"type": "text", "text": f"[image that could not be sent: {image.uri}]"}
+
+
+def _blank(text: str) -> bool:
+    return not text or text.isspace()
+
+
+def _filled(text: str) -> str:
+    return EMPTY if _blank(text) else text
+
+
+def _dumps(value: dict[str, object]) -> bytes:
+    try:
+        return orjson.dumps(value)
+    except TypeError:
+        # Lone surrogates, out of a tool's output or a file name: not encodable as they are.
+        text = json.dumps(_plain(value), ensure_ascii=False, separators=(",", ":"))
+        return mended(text).encode()
+
+
+def _plain(value: object) -> object:
+    """The value without `orjson.Fragment`s, for the other encoder."""
+    if isinstance(value, dict):
+        return {key: _plain(inner) for key, inner in value.items()}
+    if isinstance(value, orjson.Fragment):
+        return json.loads(value.contents)
+    return value

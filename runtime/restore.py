@@ -1,0 +1,144 @@
+"""From a recorded turn to the model's rows, and to the events that show it again. Pure; knows no store."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+import orjson
+
+from runtime.events import (
+    AgentText,
+    AgentThought,
+    Event,
+    Location,
+    ToolCallStarted,
+    UserMessage,
+)
+from runtime.history.truncate import truncate_tool_result
+from runtime.marks import FAILED_TURN_RESULT, INTERRUPTED_RESULT, NOTES
+from runtime.record import Iteration, TurnRecord
+from runtime.rows import Row, ToolCall
+from schemas.transcript import CallRecord, ReplyStep, ToolStep
+
+
+def turn_rows(turn: TurnRecord) -> list[Row]:
+    """The rows of the turn as the model gets them: pairs complete, a broken turn closed and saying so.
+
+    Empty when the turn is not for the model (it was refused before the model saw it, or never had a prompt).
+    """
+    if turn.prompt is None or (turn.end is not None and turn.end.excluded):
+        return []
+    rows = [Row("user", turn.prompt.text)]
+    for iteration in turn.iterations:
+        rows += iteration_rows(iteration, open_result(turn))
+    return closed(rows, outcome(turn))
+
+
+def outcome(turn: TurnRecord) -> str:
+    """How the turn ended: the recorded outcome, or `crash`."""
+    return "crash" if turn.end is None else turn.end.outcome
+
+
+def open_result(turn: TurnRecord) -> str:
+    """The text that stands for a result that was never recorded."""
+    return INTERRUPTED_RESULT if turn.end is None else FAILED_TURN_RESULT
+
+
+def iteration_rows(iteration: Iteration, missing: str) -> Iterator[Row]:
+    """Runtime rows, the reply, and a result for each of its calls."""
+    yield from (Row("user", step.text, origin="runtime") for step in iteration.runtime)
+    reply = iteration.shown()
+    if reply is None:
+        return
+    if reply.text or reply.calls:
+        yield reply_row(reply)
+    for call in reply.calls:
+        tool = iteration.tools.get(call.call_id)
+        yield result_row(call, missing if tool is None else model_text(tool))
+
+
+def reply_row(reply: ReplyStep) -> Row:
+    """The assistant row of a reply."""
+    calls = tuple(ToolCall(c.id, c.name, c.arguments) for c in reply.calls)
+    return Row("assistant", reply.text, tool_calls=calls)
+
+
+def result_row(call: CallRecord, text: str) -> Row:
+    """The tool row that answers a call."""
+    return Row("tool", text, tool_call_id=call.id)
+
+
+def model_text(step: ToolStep) -> str:
+    """A result as the model gets it: cut to its limit, the same each time."""
+    return truncate_tool_result(step.text, step.limit).text if step.limit else step.text
+
+
+def closed(rows: list[Row], how: str) -> list[Row]:
+    """The rows with the line that tells the model how a broken turn ended; an answered turn is left as it is.
+
+    The line joins a last answer that was broken off, so that no two assistant rows stand together.
+    """
+    note = NOTES.get(how)
+    if note is None:
+        return rows
+    last = rows[-1] if rows else None
+    if last is not None and last.role == "assistant" and not last.tool_calls:
+        return [*rows[:-1], replace(last, content=f"{last.content}\n\n{note}")]
+    return [*rows, Row("assistant", note)]
+
+
+def turn_events(turn: TurnRecord, *, restored_dropped_turns: int = 0) -> Iterator[Event]:
+    """What the person saw of the turn, in order, each message in one piece, each call in its final state."""
+    if turn.prompt is not None:
+        for block in turn.prompt.blocks:
+            yield UserMessage(turn.prompt.message_id, block, restored_dropped_turns)
+            restored_dropped_turns = 0
+    for iteration in turn.iterations:
+        yield from iteration_events(iteration)
+    if turn.end is not None and turn.end.told:
+        yield AgentText(turn.end.told_id, turn.end.told)
+
+
+def iteration_events(iteration: Iteration) -> Iterator[Event]:
+    """Thought, text, then the calls with what became of them."""
+    reply = iteration.shown()
+    if reply is None:
+        return
+    if reply.thought:
+        yield AgentThought(reply.thought_id, reply.thought)
+    if reply.text:
+        yield AgentText(reply.message_id, reply.text)
+    for call in reply.calls:
+        yield call_event(call, iteration.tools.get(call.call_id))
+
+
+def call_event(call: CallRecord, step: ToolStep | None) -> ToolCallStarted:
+    """A call in its final state; one without a result failed when the process died."""
+    if step is None:
+        return ToolCallStarted(
+            call.call_id,
+            call.name,
+            call.name,
+            "other",
+            arguments_object(call.arguments),
+            status="failed",
+            content=INTERRUPTED_RESULT,
+        )
+    return ToolCallStarted(
+        call.call_id,
+        call.name,
+        step.title or call.name,
+        step.tool_kind,  # type: ignore[arg-type]  # recorded from a ToolKind
+        step.raw_input,
+        tuple(Location(path, line) for path, line in step.locations),
+        step.status,
+        step.shown or step.text,
+    )
+
+
+def arguments_object(arguments: str) -> Mapping[str, object]:
+    """A call's arguments as an object; what is no JSON object is shown under one key."""
+    try:
+        value = orjson.loads(arguments or "{}")
+    except ValueError:
+        value = None
+    return value if isinstance(value, dict) else {"arguments": arguments}

@@ -1,0 +1,151 @@
+"""A session: its conversation, the prompts that wait, the one turn that runs, and how it is cancelled.
+
+Knows no protocol, no provider and no store by name. `submit` and `cancel` decide at once, in the order in
+which they are called; `run` does the work in the caller's task.
+"""
+
+import logging
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import trio
+
+from runtime.conversation import Conversation
+from runtime.settle import settle
+from runtime.states import Signal, State, move
+from runtime.turn import Prompt, Turn
+
+BROKEN_SECONDS = 1.5
+"""How long the end of a broken turn may take to be recorded and told, whatever else is being shut down."""
+DONE_SECONDS = 15.0
+"""The same for a finished turn, whose end the client must not hear of before it is durable."""
+CANCELLED = "cancelled"
+
+log = logging.getLogger("wholeturn.session")
+
+
+@dataclass(slots=True, eq=False)
+class Ticket:
+    """A prompt that was accepted: it waits for its place, then runs once."""
+
+    prompt: Prompt
+    ready: trio.Event = field(default_factory=trio.Event)
+    scope: trio.CancelScope = field(default_factory=trio.CancelScope)
+    cancelled: bool = False
+
+    def cancel(self) -> None:
+        """Stop it, running or waiting."""
+        self.cancelled = True
+        self.scope.cancel()
+        self.ready.set()
+
+
+class Session:
+    """One conversation with one running turn at most. A second prompt waits; cancel clears what waits."""
+
+    def __init__(self, conversation: Conversation) -> None:
+        self.conversation = conversation
+        self.state = State.IDLE
+        self.idle = trio.Event()
+        self.idle.set()
+        self._current: Ticket | None = None
+        self._waiting: deque[Ticket] = deque()
+
+    @property
+    def session_id(self) -> str:
+        """The session's id."""
+        return self.conversation.session_id
+
+    def submit(self, prompt: Prompt) -> Ticket:
+        """Accept a prompt. Raises InvalidRequest on a closed session."""
+        self.state = move(self.state, Signal.PROMPT)
+        ticket = Ticket(prompt)
+        if self._current is None:
+            self._begin(ticket)
+        else:
+            self._waiting.append(ticket)
+        return ticket
+
+    async def run(self, ticket: Ticket) -> str:
+        """The turn of a ticket, from its place in the queue to its recorded end; its ACP stop reason.
+
+        Call it once a ticket. Raises what ended the turn (ProviderError, AuthRequired, …), after it was
+        recorded and shown.
+        """
+        try:
+            await ticket.ready.wait()
+            if ticket is not self._current:
+                return CANCELLED
+            return await self._run_turn(ticket)
+        finally:
+            self._finish(ticket)
+
+    def cancel(self) -> None:
+        """Stop the running turn and whatever waits. Nothing runs: nothing happens."""
+        self.state = move(self.state, Signal.CANCEL)
+        self._cancel(tuple(self._waiting))
+        if self._current is not None:
+            self._current.cancel()
+
+    def give_up(self, ticket: Ticket) -> None:
+        """Stop one prompt, running or waiting; what waits behind it goes on."""
+        if ticket is self._current:
+            self.state = move(self.state, Signal.CANCEL)
+            ticket.cancel()
+        elif ticket in self._waiting:
+            self._cancel((ticket,))
+
+    async def close(self) -> None:
+        """Cancel, take no more prompts, and wait until the turn has ended."""
+        self.state = move(self.state, Signal.CLOSE)
+        self._cancel(tuple(self._waiting))
+        if self._current is not None:
+            self._current.cancel()
+            await self.idle.wait()
+
+    async def _run_turn(self, ticket: Ticket) -> str:
+        turn = Turn(self.conversation, ticket.prompt)
+        try:
+            with ticket.scope:
+                await turn.run()
+        except BaseException as error:
+            await self._settle(turn, ticket, error)
+            # Whatever a cancel made fail, the answer to it is never an error.
+            if ticket.cancelled and isinstance(error, Exception):
+                return CANCELLED
+            raise
+        await self._settle(turn, ticket, None)
+        return CANCELLED if ticket.cancelled else turn.stop_reason
+
+    async def _settle(self, turn: Turn, ticket: Ticket, error: BaseException | None) -> None:
+        broken = ticket.cancelled or error is not None
+        limit = BROKEN_SECONDS if broken else DONE_SECONDS
+        with trio.CancelScope(shield=True, deadline=trio.current_time() + limit) as scope:
+            await settle(turn, error=error, cancelled=ticket.cancelled)
+        if scope.cancelled_caught:
+            log.error("the end of a turn could not be recorded within %s s", limit)
+
+    def _begin(self, ticket: Ticket) -> None:
+        self._current = ticket
+        self.idle = trio.Event()
+        ticket.ready.set()
+
+    def _cancel(self, tickets: Sequence[Ticket]) -> None:
+        for ticket in tickets:
+            self._waiting.remove(ticket)
+            ticket.cancel()
+
+    def _finish(self, ticket: Ticket) -> None:
+        """Make room for the next, in every way out of a turn."""
+        if ticket is not self._current:
+            if ticket in self._waiting:
+                self._waiting.remove(ticket)
+            return
+        self._current = None
+        if self._waiting:
+            self.state = move(self.state, Signal.NEXT)
+            self._begin(self._waiting.popleft())
+        else:
+            self.state = move(self.state, Signal.DONE)
+            self.idle.set()

@@ -1,0 +1,91 @@
+"""The end of a turn, whatever ended it: pairs completed, what was shown kept, calls final, end recorded.
+
+Runs shielded from the turn's cancellation. Knows no protocol; decides by one table what is told and kept.
+"""
+
+from runtime.errors import ContextWindowExceeded, find_error
+from runtime.events import AgentText
+from runtime.marks import FAILED_TURN_RESULT
+from runtime.restore import closed, iteration_rows
+from runtime.turn import Stage, Turn, new_id
+from schemas.transcript import EndStep, Outcome, Step
+
+INTERNAL = "Something went wrong inside the agent; its log has the details."
+
+TITLE_LENGTH = 60
+
+
+async def settle(turn: Turn, *, error: BaseException | None, cancelled: bool) -> None:
+    """Record and show the end. error: what `run` raised, None if it returned or was cancelled by the user."""
+    outcome = outcome_of(turn, error, cancelled)
+    before = await close_open(turn, outcome)
+    excluded = turn.stage is Stage.LOCAL or never_sent(turn, error)
+    if outcome == "error":
+        turn.told = sentence(error)
+    told_id = new_id() if turn.told else ""
+    if turn.told:
+        await turn.talk.emit(AgentText(told_id, turn.told))
+    turn.talk.history.close_turn()
+    if excluded and turn.before is not None:
+        turn.talk.history = turn.before
+    step = EndStep(
+        outcome=outcome,
+        stop_reason="cancelled" if outcome == "cancelled" else turn.stop_reason,
+        told_id=told_id,
+        told=turn.told,
+        excluded=excluded,
+    )
+    if turn.stage is Stage.NEW:
+        return
+    await turn.recorder.end(step, before)
+    if outcome == "done" and turn.current.reply is not None:
+        await turn.talk.trim_after(turn.current.reply, turn.recorder, turn.number)
+    await turn.talk.end_prompt(title_of(turn.prompt.text))
+
+
+def outcome_of(turn: Turn, error: BaseException | None, cancelled: bool) -> Outcome:
+    """How the turn ended. A cancel counts whatever it made fail; a shutdown is a cancel too."""
+    if cancelled or (error is not None and not isinstance(error, Exception)):
+        return "cancelled"
+    if error is not None:
+        return "error"
+    return "no_model" if turn.stage is Stage.LOCAL else "done"
+
+
+def never_sent(turn: Turn, error: BaseException | None) -> bool:
+    """Whether the prompt itself was refused for its size: kept, it would refuse every later one as well."""
+    return isinstance(error, ContextWindowExceeded) and turn.number == 0
+
+
+def sentence(error: BaseException | None) -> str:
+    """What the person reads of an error: ours are written for that, others are not."""
+    known = None if error is None else find_error(error)
+    return INTERNAL if known is None else known.message
+
+
+def title_of(text: str) -> str:
+    """A session's title from its first prompt: its first line of words, at most 60 characters."""
+    line = next((line.strip() for line in text.splitlines() if line.strip()), "")
+    return line if len(line) <= TITLE_LENGTH else line[: TITLE_LENGTH - 1].rstrip() + "…"
+
+
+async def close_open(turn: Turn, outcome: Outcome) -> list[tuple[str, Step]]:
+    """Complete what is open in the last round; returns the steps to be recorded with the end."""
+    if turn.draft is not None and not turn.draft.empty:
+        turn.current.reply = turn.draft.reply(interrupted=True)
+    reply, steps = turn.current.reply, []
+    if reply is not None:
+        steps.append(turn.recorder.reply_entry(reply))
+        missing = None if outcome == "cancelled" else FAILED_TURN_RESULT
+        for call in reply.calls:
+            if call.call_id not in turn.current.tools:
+                step = turn.tools.broken_off(turn.number, call, missing)
+                turn.current.tools[call.call_id] = step
+                steps.append(turn.recorder.tool_entry(step))
+    for step in turn.current.tools.values():
+        await turn.tools.show_end(step)
+    if turn.stage in (Stage.ASKED, Stage.ANSWERED):
+        turn.current.runtime.clear()
+        rows = list(iteration_rows(turn.current, FAILED_TURN_RESULT))
+        turn.talk.history.append(closed(rows, outcome))
+    return steps

@@ -1,0 +1,89 @@
+"""Writes a turn's steps under their keys, each durable before its effect is used; knows no meaning."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from runtime.ports import Store, StoredEntry
+from schemas.transcript import (
+    AttemptStep,
+    EndStep,
+    PartialStep,
+    PromptStep,
+    ReplyStep,
+    RuntimeStep,
+    SessionState,
+    Step,
+    ToolStep,
+    TrimStep,
+)
+
+
+@dataclass(slots=True)
+class Recorder:
+    """The steps of one turn. Keys: `turn:<turnId>` and below it, as a replay will look them up."""
+
+    store: Store
+    session_id: str
+    turn_id: str
+    counts: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def base(self) -> str:
+        """The key all of this turn's keys begin with."""
+        return f"turn:{self.turn_id}"
+
+    def numbered(self, prefix: str) -> str:
+        """The next free `<prefix>:K`, K from 1."""
+        self.counts[prefix] = self.counts.get(prefix, 0) + 1
+        return f"{prefix}:{self.counts[prefix]}"
+
+    async def prompt(self, step: PromptStep) -> None:
+        """The user's prompt, before the model is asked."""
+        await self._append((f"{self.base}:prompt", step))
+
+    async def partial(self, step: PartialStep) -> None:
+        """Text that has been shown so far and belongs to no reply yet."""
+        await self._append((self.numbered(f"{self.base}:iter:{step.iteration}:partial"), step))
+
+    async def reply(self, step: ReplyStep) -> None:
+        """The model's reply, before its tools run."""
+        await self._append((f"{self.base}:iter:{step.iteration}", step))
+
+    async def tool(self, step: ToolStep) -> None:
+        """A tool's result, before the model or the client sees that it is final."""
+        await self._append(self.tool_entry(step))
+
+    async def runtime(self, iteration: int, step: RuntimeStep) -> None:
+        """A row that the loop put in."""
+        await self._append((self.numbered(f"{self.base}:iter:{iteration}:runtime"), step))
+
+    async def attempt(self, iteration: int, step: AttemptStep) -> None:
+        """A request that was refused or failed."""
+        await self._append((self.numbered(f"{self.base}:iter:{iteration}:attempt"), step))
+
+    async def trim(self, iteration: int, step: TrimStep, state: SessionState) -> None:
+        """A trim and the cut it leaves, in one commit."""
+        key = self.numbered(f"{self.base}:iter:{iteration}:trim")
+        await self._append((key, step), state=state)
+
+    async def end(
+        self, step: EndStep, before: Sequence[tuple[str, Step]] = (), state: SessionState | None = None
+    ) -> None:
+        """The turn's end with what was still open, in one commit."""
+        await self._append(*before, (f"{self.base}:end", step), state=state)
+
+    def reply_entry(self, step: ReplyStep) -> tuple[str, Step]:
+        """A reply with its key, to be committed together with the end."""
+        return f"{self.base}:iter:{step.iteration}", step
+
+    def tool_entry(self, step: ToolStep) -> tuple[str, Step]:
+        """A tool result with its key."""
+        return f"{self.base}:iter:{step.iteration}:tool:{step.call_id}", step
+
+    async def _append(self, *steps: tuple[str, Step], state: SessionState | None = None) -> None:
+        entries = [
+            StoredEntry(self.turn_id, key, getattr(step, "kind", ""), step.model_dump_json().encode())
+            for key, step in steps
+        ]
+        head = None if state is None else state.model_dump_json()
+        await self.store.append(self.session_id, entries, state=head)

@@ -1,0 +1,116 @@
+"""One connection to a store file, ready for use. Knows pragmas and schema, no session and no thread."""
+
+import os
+import sqlite3
+from pathlib import Path
+
+from runtime.errors import StoreError
+from runtime.store.faults import StoreTrouble, TroubleKind, from_os, from_sqlite
+from runtime.store.schema import SCHEMA_VERSION, is_foreign, migrate, read_version
+
+# Checkpoints are made when nobody waits (see the writer); this is the bound for a writer that never rests.
+_WAL_PAGES_AT_MOST = 2000
+_NO_SIDE_FILES = frozenset({sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY})
+
+
+def open_for_writing(path: Path, *, timeout: float) -> sqlite3.Connection:
+    """Create or open the file and bring its schema up to date. timeout: seconds to wait for a lock.
+
+    Raises StoreTrouble. A file of a newer version or of another program is left exactly as it is.
+    """
+    try:
+        _make_private(path)
+        return _prepared(_connect(path, timeout), path)
+    except (sqlite3.Error, OSError) as error:
+        raise translate(error, path) from error
+
+
+def open_for_reading(path: Path, *, timeout: float) -> sqlite3.Connection:
+    """A connection that cannot write, to a file that is there. Raises StoreTrouble."""
+    if not path.exists():
+        raise StoreTrouble(TroubleKind.UNREACHABLE, path, "no such file")
+    try:
+        try:
+            return _reading(_connect(path, timeout), path)
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF not in _NO_SIDE_FILES or wal_has_content(path):
+                raise
+            # A read-only folder: SQLite cannot make its side files there, and with no write-ahead log
+            # to honour the file can be read as it lies.
+            source = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
+            return _reading(_connect(source, timeout), path)
+    except sqlite3.Error as error:
+        raise translate(error, path) from error
+
+
+def wal_has_content(path: Path) -> bool:
+    """Whether a write-ahead log lies beside the file: somebody has it open, or was killed."""
+    try:
+        return os.stat(f"{path}-wal").st_size > 0
+    except OSError:
+        return False
+
+
+def translate(error: Exception, path: Path) -> Exception:
+    """What the caller of the store is told; our own errors and plain bugs stay as they are."""
+    if isinstance(error, sqlite3.DatabaseError) and type(error) in (
+        sqlite3.DatabaseError,
+        sqlite3.OperationalError,
+    ):
+        return from_sqlite(error, path)
+    if isinstance(error, sqlite3.Error):
+        return StoreError(f"the session store refused the change: {error}")
+    if isinstance(error, UnicodeEncodeError):
+        return StoreError("the session store takes no text with lone surrogates")
+    return from_os(error, path) if isinstance(error, OSError) else error
+
+
+def _make_private(path: Path) -> None:
+    if path.exists():
+        return
+    # Made before SQLite does it, which would leave the mode to the umask; side files take it over.
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
+
+
+def _connect(source: Path | str, timeout: float) -> sqlite3.Connection:
+    return sqlite3.connect(
+        source,
+        timeout=timeout,
+        isolation_level=None,
+        check_same_thread=False,
+        uri=isinstance(source, str),
+    )
+
+
+def _prepared(connection: sqlite3.Connection, path: Path) -> sqlite3.Connection:
+    try:
+        _refuse_strangers(connection, path)
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute(f"PRAGMA wal_autocheckpoint = {_WAL_PAGES_AT_MOST}")
+        migrate(connection)
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _reading(connection: sqlite3.Connection, path: Path) -> sqlite3.Connection:
+    try:
+        _refuse_strangers(connection, path)
+        if read_version(connection) != SCHEMA_VERSION:
+            raise StoreTrouble(TroubleKind.UNREACHABLE, path, "its tables could not be brought up to date")
+        connection.execute("PRAGMA query_only = ON")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def _refuse_strangers(connection: sqlite3.Connection, path: Path) -> None:
+    version = read_version(connection)
+    if is_foreign(connection):
+        raise StoreTrouble(TroubleKind.FOREIGN, path)
+    if version > SCHEMA_VERSION:
+        raise StoreTrouble(TroubleKind.NEWER, path, f"schema {version}, this one knows {SCHEMA_VERSION}")

@@ -1,0 +1,132 @@
+"""A store that lives and dies with the process: for embedding and for tests. Knows no disk."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import trio
+
+from runtime.ports import SessionPage, SessionRecord, StoredEntry
+from runtime.store.cursor import decode, encode, place_of
+from runtime.store.faults import closed, id_taken, no_session
+
+
+class _Transcript:
+    __slots__ = ("entries", "head", "seqs")
+
+    def __init__(self, head: SessionRecord) -> None:
+        self.head = head
+        self.entries: list[StoredEntry] = []
+        self.seqs: dict[str, int] = {}
+
+
+class MemoryStore:
+    """The Store port over plain lists; keeps the same rules as the durable stores."""
+
+    def __init__(self) -> None:
+        self._transcripts: dict[str, _Transcript] = {}
+        self._closed = False
+
+    async def create_session(self, record: SessionRecord) -> None:
+        """See the port."""
+        await self._enter()
+        if record.session_id in self._transcripts:
+            raise id_taken(record.session_id)
+        self._transcripts[record.session_id] = _Transcript(record)
+
+    async def session(self, session_id: str) -> SessionRecord | None:
+        """See the port."""
+        await self._enter()
+        found = self._transcripts.get(session_id)
+        return found.head if found else None
+
+    async def list_sessions(self, *, cwd: str | None, cursor: str | None, limit: int) -> SessionPage:
+        """See the port."""
+        place = decode(cursor)
+        await self._enter()
+        heads = [transcript.head for transcript in self._transcripts.values()]
+        return cut_page(heads, cwd=cwd, place=place, limit=limit)
+
+    async def update_session(
+        self, session_id: str, *, updated_at: str, title: str | None = None, state: str | None = None
+    ) -> None:
+        """See the port."""
+        await self._enter()
+        found = self._find(session_id)
+        found.head = changed_head(found.head, updated_at=updated_at, title=title, state=state)
+
+    async def append(
+        self, session_id: str, entries: Sequence[StoredEntry], *, state: str | None = None
+    ) -> None:
+        """See the port."""
+        await self._enter()
+        found = self._find(session_id)
+        for entry in entries:
+            if entry.key not in found.seqs:
+                found.seqs[entry.key] = seq = len(found.entries) + 1
+                found.entries.append(replace(entry, seq=seq))
+        found.head = changed_head(found.head, state=state)
+
+    async def entries(self, session_id: str, *, after: int = 0, limit: int = 500) -> list[StoredEntry]:
+        """See the port."""
+        await self._enter()
+        found = self._transcripts.get(session_id)
+        return found.entries[max(after, 0) :][: max(limit, 0)] if found else []
+
+    async def position(self, session_id: str, key: str) -> int | None:
+        """See the port."""
+        await self._enter()
+        found = self._transcripts.get(session_id)
+        return found.seqs.get(key) if found else None
+
+    async def aclose(self) -> None:
+        """See the port."""
+        self._closed = True
+        await trio.lowlevel.checkpoint()
+
+    async def _enter(self) -> None:
+        await trio.lowlevel.checkpoint()
+        if self._closed:
+            raise closed()
+
+    def _find(self, session_id: str) -> _Transcript:
+        found = self._transcripts.get(session_id)
+        if found is None:
+            raise no_session(session_id)
+        return found
+
+
+def changed_head(
+    head: SessionRecord,
+    *,
+    updated_at: str | None = None,
+    title: str | None = None,
+    state: str | None = None,
+) -> SessionRecord:
+    """The head with what is given; None leaves a field as it is."""
+    return replace(
+        head,
+        updated_at=head.updated_at if updated_at is None else updated_at,
+        title=head.title if title is None else title,
+        state=head.state if state is None else state,
+    )
+
+
+def cut_page(
+    heads: Sequence[SessionRecord],
+    *,
+    cwd: str | None,
+    place: tuple[str, str] | None,
+    limit: int,
+    more: bool = False,
+) -> SessionPage:
+    """The page after `place` out of heads in any order. `more`: others follow behind the last one."""
+    limit = max(limit, 1)
+    wanted = [
+        head
+        for head in heads
+        if (cwd is None or head.cwd == cwd) and (place is None or place_of(head) < place)
+    ]
+    wanted.sort(key=place_of, reverse=True)
+    page = tuple(wanted[:limit])
+    follows = len(wanted) > limit or (more and bool(page))
+    return SessionPage(page, encode(page[-1]) if follows else None)

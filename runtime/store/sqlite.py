@@ -1,0 +1,140 @@
+"""The Store port over one SQLite file. Knows which thread does what; the SQL and the file are elsewhere."""
+
+import sqlite3
+from collections import deque
+from collections.abc import Callable, Sequence
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+import trio
+
+from runtime.ports import SessionPage, SessionRecord, StoredEntry
+from runtime.store import changes, queries
+from runtime.store.connection import translate
+from runtime.store.cursor import decode
+from runtime.store.faults import StoreTrouble, TroubleKind, closed
+from runtime.store.readers import Readers
+from runtime.store.storefile import StoreFile
+from runtime.store.writer import Writer
+
+T = TypeVar("T")
+
+_READS_AT_ONCE = 4
+
+
+class SqliteStore:
+    """Opens its file at the first use. Several processes may use one file, for different sessions.
+
+    patience: seconds to wait for another program's lock before StoreTrouble. on_repair: told, in trio's
+    thread, when a damaged file was replaced by what could be read of it.
+    """
+
+    def __init__(
+        self, path: Path, *, on_repair: Callable[[str], None] = lambda _told: None, patience: float = 5.0
+    ) -> None:
+        self._path = path
+        self._on_repair = on_repair
+        self._file = StoreFile(path, patience=patience)
+        self._readers = Readers(self._file.open_reader)
+        self._writer = Writer(
+            path, open_file=self._file.open_writer, repair=self._repair_file, patience=patience
+        )
+        self._repairs: deque[str] = deque()
+        self._limiter = trio.CapacityLimiter(_READS_AT_ONCE)
+        self._closed = False
+
+    def warm_up(self) -> None:
+        """Begin to open the file in the background, so that the first call need not wait for it."""
+        self._writer.warm_up()
+
+    async def create_session(self, record: SessionRecord) -> None:
+        """See the port."""
+        await self._write(changes.create(record))
+
+    async def session(self, session_id: str) -> SessionRecord | None:
+        """See the port."""
+        return await self._read(partial(queries.session, session_id=session_id))
+
+    async def list_sessions(self, *, cwd: str | None, cursor: str | None, limit: int) -> SessionPage:
+        """See the port."""
+        place = decode(cursor)
+        return await self._read(partial(queries.page, cwd=cwd, place=place, limit=limit))
+
+    async def update_session(
+        self, session_id: str, *, updated_at: str, title: str | None = None, state: str | None = None
+    ) -> None:
+        """See the port."""
+        await self._write(changes.update(session_id, updated_at, title, state))
+
+    async def append(
+        self, session_id: str, entries: Sequence[StoredEntry], *, state: str | None = None
+    ) -> None:
+        """See the port."""
+        await self._write(changes.append(session_id, entries, state))
+
+    async def entries(self, session_id: str, *, after: int = 0, limit: int = 500) -> list[StoredEntry]:
+        """See the port."""
+        return await self._read(partial(queries.entries, session_id=session_id, after=after, limit=limit))
+
+    async def position(self, session_id: str, key: str) -> int | None:
+        """See the port."""
+        return await self._read(partial(queries.position, session_id=session_id, key=key))
+
+    async def aclose(self) -> None:
+        """See the port."""
+        self._closed = True
+        with trio.CancelScope(shield=True):
+            # Readers first: the last connection to close tidies the write-ahead log away.
+            await trio.to_thread.run_sync(self._readers.pause)
+            self._readers.resume()
+            await self._writer.aclose()
+        self._file.close()
+
+    async def _write(self, work: changes.Work) -> None:
+        self._refuse_when_closed()
+        try:
+            await self._writer.run(work)
+        finally:
+            self._tell_repairs()
+
+    async def _read(self, query: Callable[[sqlite3.Connection], T]) -> T:
+        self._refuse_when_closed()
+        opening = None if self._writer.is_open else await self._open()
+        try:
+            return await self._in_thread(query)
+        except StoreTrouble as trouble:
+            if trouble.kind is not TroubleKind.CORRUPT:
+                raise opening or trouble from None
+        # The writer checks the whole file, which repairs it, and then there is one more try.
+        await self._write(changes.check)
+        return await self._in_thread(query)
+
+    async def _open(self) -> StoreTrouble | None:
+        """Create or update the file. What stops that need not stop a read: it is only returned."""
+        try:
+            await self._write(changes.nothing)
+        except StoreTrouble as trouble:
+            return trouble
+        return None
+
+    async def _in_thread(self, query: Callable[[sqlite3.Connection], T]) -> T:
+        try:
+            return await trio.to_thread.run_sync(self._readers.run, query, limiter=self._limiter)
+        except (sqlite3.Error, UnicodeEncodeError) as error:
+            raise translate(error, self._path) from error
+
+    def _repair_file(self) -> None:
+        self._readers.pause()
+        try:
+            self._repairs.append(self._file.repair())
+        finally:
+            self._readers.resume()
+
+    def _tell_repairs(self) -> None:
+        while self._repairs:
+            self._on_repair(self._repairs.popleft())
+
+    def _refuse_when_closed(self) -> None:
+        if self._closed:
+            raise closed()

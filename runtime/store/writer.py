@@ -1,0 +1,198 @@
+"""The one thread that writes: group commit, and repair when the file turns out damaged.
+
+Knows transactions and jobs, not what the jobs change.
+"""
+
+import queue
+import sqlite3
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import trio
+
+from runtime.errors import StoreError
+from runtime.store.changes import Work, nothing
+from runtime.store.connection import translate
+from runtime.store.faults import StoreTrouble, TroubleKind
+from runtime.store.jobs import Job
+
+_GROUP_AT_MOST = 256
+_COMMITS_TO_MERGE = 64
+_REST_SECONDS = 0.05
+_PAUSE_SECONDS = 0.005
+_IMPATIENT_SECONDS = 0.1
+_HEALTHY_AFTER = frozenset({TroubleKind.LOCKED, TroubleKind.FULL})
+
+
+class Writer:
+    """Carries out jobs in order; all that wait are committed together.
+
+    open_file: gives the connection. repair: puts a sound file in a damaged one's place. Both raise
+    StoreTrouble and run in the writer's thread. patience: seconds that the first job behind another
+    program's lock waits; as long as the lock stands, later ones wait hardly at all.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        open_file: Callable[[], sqlite3.Connection],
+        repair: Callable[[], None],
+        patience: float,
+    ) -> None:
+        self._path = path
+        self._open_file = open_file
+        self._repair = repair
+        self._patience = self._patience_now = patience
+        self._queue: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._connection: sqlite3.Connection | None = None
+        self._damaged = False
+        self._unmerged = 0
+
+    # ------------------------------------------------------------ in trio's thread
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the file has been opened for writing."""
+        return self._connection is not None
+
+    async def run(self, work: Work) -> None:
+        """Have it done and durable. Raises StoreError."""
+        await trio.lowlevel.checkpoint_if_cancelled()
+        job = Job(work)
+        job.expect()
+        self._send(job)
+        await job.wait()
+
+    def warm_up(self) -> None:
+        """Begin to open the file; a failure shows at the first use."""
+        self._send(Job(nothing))
+
+    async def aclose(self) -> None:
+        """Finish what was sent, close the file, end the thread."""
+        if self._thread is not None and self._thread.is_alive():
+            self._queue.put(None)
+            with trio.CancelScope(shield=True):
+                await trio.to_thread.run_sync(self._thread.join)
+
+    def _send(self, job: Job) -> None:
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._serve, name="wholeturn-store", daemon=True)
+            self._thread.start()
+        self._queue.put(job)
+
+    # ------------------------------------------------------------ in the writer's thread
+
+    def _serve(self) -> None:
+        ending = False
+        while not ending:
+            group, ending = self._next_group()
+            if group:
+                self._commit(group)
+        self._drop_connection()
+
+    def _next_group(self) -> tuple[list[Job], bool]:
+        group: list[Job] = []
+        item = self._next_item()
+        while item is not None:
+            group.append(item)
+            if len(group) == _GROUP_AT_MOST or self._queue.empty():
+                return group, False
+            item = self._queue.get()
+        return group, True
+
+    def _next_item(self) -> Job | None:
+        if self._unmerged >= _COMMITS_TO_MERGE:
+            try:
+                return self._queue.get(timeout=_REST_SECONDS)
+            except queue.Empty:
+                self._merge_log()
+        return self._queue.get()
+
+    def _merge_log(self) -> None:
+        # While nobody waits: a checkpoint inside a commit would make one caller wait for all pages, and
+        # a log that is merged early is overwritten in place, which syncs faster than one that grows.
+        self._unmerged = 0
+        if self._connection is not None:
+            with suppress(sqlite3.Error):
+                self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
+
+    def _commit(self, group: Sequence[Job]) -> None:
+        trouble = self._begin(group)
+        jobs = [job for job in group if job.claim()]
+        failure = trouble or self._carry_out(jobs)
+        for job in jobs:
+            # In a group one job's failure undoes all: each then gets a transaction of its own. After
+            # damage was found there is one more try on the repaired file.
+            again = trouble is None and failure is not None and (len(jobs) > 1 or self._damaged)
+            job.finish(self._begin([job]) or self._carry_out([job]) if again else failure)
+
+    def _begin(self, group: Sequence[Job]) -> Exception | None:
+        """Start a transaction, waiting for another program's lock as long as patience lasts."""
+        deadline = time.monotonic() + self._patience_now
+        while (failure := self._try_to_begin()) is not None:
+            if not (isinstance(failure, StoreTrouble) and failure.kind is TroubleKind.LOCKED):
+                return failure
+            if time.monotonic() > deadline or all(job.withdrawn for job in group):
+                self._patience_now = min(self._patience, _IMPATIENT_SECONDS)
+                return failure
+            time.sleep(_PAUSE_SECONDS)
+        self._patience_now = self._patience
+        return None
+
+    def _try_to_begin(self) -> Exception | None:
+        if not self._damaged:
+            failure = self._open_and_begin()
+            if not self._damaged:
+                return failure
+        return self._mend() or self._open_and_begin()
+
+    def _open_and_begin(self) -> Exception | None:
+        try:
+            if self._connection is None:
+                self._connection = self._open_file()
+            self._connection.execute("BEGIN IMMEDIATE")
+        except (sqlite3.Error, StoreError) as error:
+            return self._after(error)
+        return None
+
+    def _mend(self) -> Exception | None:
+        try:
+            self._repair()
+        except StoreTrouble as trouble:
+            return trouble
+        self._damaged = False
+        return None
+
+    def _carry_out(self, jobs: Sequence[Job]) -> Exception | None:
+        connection = self._connection
+        assert connection is not None, "a transaction was begun"
+        try:
+            for job in jobs:
+                job.work(connection)
+            connection.execute("COMMIT")
+        except Exception as error:  # noqa: BLE001 - whatever it is, the caller hears it and the thread lives on
+            return self._after(error)
+        self._unmerged += 1
+        return None
+
+    def _after(self, error: Exception) -> Exception:
+        """What the caller is told; leaves no transaction open and no doubtful connection in use."""
+        failure = translate(error, self._path)
+        if self._connection is not None and self._connection.in_transaction:
+            with suppress(sqlite3.Error):
+                self._connection.execute("ROLLBACK")
+        if isinstance(failure, StoreTrouble) and failure.kind not in _HEALTHY_AFTER:
+            self._damaged = self._damaged or failure.kind is TroubleKind.CORRUPT
+            self._drop_connection()
+        return failure
+
+    def _drop_connection(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with suppress(sqlite3.Error):
+                connection.close()

@@ -1,0 +1,95 @@
+"""A text file on the disk: what it is, and a range of its lines. Blocks on the disk, knows no tool."""
+
+import os
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from runtime.errors import ToolError
+from runtime.tools.decode import Decoder, Encoding, detect
+from runtime.tools.paths import shorten
+from runtime.tools.roots import Place, explain, opened_file
+from runtime.tools.window import Window, take
+
+MAX_TEXT = 2 * 1024 * 1024
+"""Most text given in one call, characters."""
+
+_SAMPLE = 64 * 1024
+_CHUNK = 1024 * 1024
+_COUNTED = 32 * 1024 * 1024
+"""Up to this size, bytes, a file is read to its end to tell how many lines it has."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextFile:
+    """A text file as it was when looked at. size: bytes. sample: its beginning, all of it when short."""
+
+    size: int
+    encoding: Encoding
+    sample: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A range of lines and what must be said about it."""
+
+    window: Window
+    notes: tuple[str, ...]
+
+
+def look(place: Place) -> TextFile | None:
+    """What is there; None when nothing. Raises ToolError for a folder, a special or a binary file."""
+    try:
+        with opened_file(place) as descriptor:
+            sample = _read(descriptor, _SAMPLE, place)
+            size = os.fstat(descriptor).st_size
+    except FileNotFoundError:
+        return None
+    encoding = detect(sample)
+    if encoding is None:
+        raise ToolError(f"{shorten(place.shown)} is a binary file ({size:,} bytes); it is not shown")
+    return TextFile(size, encoding, sample)
+
+
+def read(place: Place, file: TextFile, first: int, count: int | None, stopped: Callable[[], bool]) -> Reading:
+    """Lines from `first` on (1-based), at most `count` and MAX_TEXT characters. Streams.
+
+    Raises ToolError; FileNotFoundError when it went away.
+    """
+    decoder = Decoder(file.encoding)
+    with opened_file(place) as descriptor:
+        before = os.fstat(descriptor)
+        window = take(
+            _decoded(descriptor, decoder, file, place, stopped),
+            first=first,
+            count=count,
+            cap=MAX_TEXT,
+            count_rest=before.st_size <= _COUNTED,
+        )
+        after = os.fstat(descriptor)
+    notes = [file.encoding.note] if file.encoding.note else []
+    if decoder.damaged and "\ufffd" in window.text:
+        notes.append("some bytes are not valid text and stand as \ufffd")
+    if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
+        notes.append("the file changed while it was read")
+    return Reading(window, tuple(notes))
+
+
+def _decoded(
+    descriptor: int, decoder: Decoder, file: TextFile, place: Place, stopped: Callable[[], bool]
+) -> Iterator[str]:
+    os.lseek(descriptor, file.encoding.mark, os.SEEK_SET)
+    # A file that grows as fast as it is read has no end: what was there at first is enough.
+    left = max(os.fstat(descriptor).st_size, _COUNTED)
+    while left > 0 and (data := _read(descriptor, _CHUNK, place)):
+        if stopped():
+            return
+        left -= len(data)
+        yield decoder.feed(data)
+    yield decoder.feed(b"", final=True)
+
+
+def _read(descriptor: int, size: int, place: Place) -> bytes:
+    try:
+        return os.read(descriptor, size)
+    except OSError as error:
+        raise ToolError(explain(place.shown, error)) from error

@@ -1,0 +1,123 @@
+"""read_file: a text file, or a range of its lines, as the editor has it or else from the disk.
+
+The text is given as it is, without line numbers: models copy what they read, and numbers would be
+copied along. What is not the file's own text stands in one last line in square brackets.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from runtime.errors import ToolError
+from runtime.events import Location, ToolKind
+from runtime.ports import ToolContext, ToolOutcome, ToolView
+from runtime.tools import disk_text
+from runtime.tools.arguments import Arguments, Parameter, check, tool_spec
+from runtime.tools.nearest import missing
+from runtime.tools.offload import in_thread
+from runtime.tools.paths import lexical, shorten, shown
+from runtime.tools.roots import Place, locate
+from runtime.tools.window import Window, take
+
+_CLIENT_LIMIT = 8 * 1024 * 1024
+"""A file larger than this, bytes, is not asked of the client, who would have to send all of it."""
+
+_PARAMETERS = (
+    Parameter("path", "string", "File to read: absolute, or relative to the working folder.", required=True),
+    Parameter("line", "integer", "First line to read, 1-based. Default: 1.", minimum=1),
+    Parameter("limit", "integer", "How many lines to read. Default: to the end.", minimum=1),
+)
+
+
+class ReadFile:
+    """Reads inside the session's roots. Holds no state."""
+
+    spec = tool_spec(
+        "read_file",
+        "Read a text file. Gives its text without line numbers; a last line in [brackets] says when "
+        "only a part is shown and how to read on. Use line and limit for a large file.",
+        _PARAMETERS,
+    )
+    kind: ToolKind = "read"
+
+    def view(self, arguments: Mapping[str, object], context: ToolContext) -> ToolView:
+        """`Read src/app.py`, with the line when one is given."""
+        raw, line, limit = arguments.get("path"), arguments.get("line"), arguments.get("limit")
+        if not isinstance(raw, str):
+            return ToolView("Read a file")
+        try:
+            path = lexical(raw, context.cwd)
+        except ToolError:
+            return ToolView("Read a file")
+        first = line if isinstance(line, int) and not isinstance(line, bool) and line >= 1 else None
+        title = f"Read {shorten(shown(path, (context.cwd,)))}"
+        if first is not None:
+            title += f":{first}"
+            if isinstance(limit, int) and limit > 1:
+                title += f"-{first + limit - 1}"
+        return ToolView(title, (Location(str(path), first),))
+
+    async def run(self, arguments: Mapping[str, object], context: ToolContext) -> ToolOutcome:
+        """The text. Raises ToolError: outside the roots, missing, a folder, binary, unreadable."""
+        given = check(self.spec.name, _PARAMETERS, arguments)
+        raw, first = given.text("path"), given.integer("line", 1)
+        count = given.integer("limit", 0) or None
+        place, file = await in_thread(lambda _: _look(raw, context))
+        buffer = await _from_client(place, file, context)
+        if buffer is not None:
+            window = take((buffer,), first=first, count=count, cap=disk_text.MAX_TEXT, count_rest=True)
+            return ToolOutcome(_report(place, window, ()))
+        if file is None:
+            raise await in_thread(lambda _: missing(raw, place))
+        reading = await _from_disk(given, place, file, context)
+        return ToolOutcome(_report(place, reading.window, reading.notes))
+
+
+def _look(raw: str, context: ToolContext) -> tuple[Place, disk_text.TextFile | None]:
+    place = locate(raw, context)
+    return place, disk_text.look(place)
+
+
+async def _from_client(place: Place, file: disk_text.TextFile | None, context: ToolContext) -> str | None:
+    if file is not None and file.size > _CLIENT_LIMIT:
+        return None
+    path = place.path
+    if context.roots and place.root == context.roots[0]:
+        # The editor knows its buffers under the folder's own spelling, links in it unresolved.
+        path = Path(context.cwd).joinpath(*place.parts)
+    return await context.client.read_text_file(context.session_id, path)
+
+
+async def _from_disk(
+    given: Arguments, place: Place, file: disk_text.TextFile, context: ToolContext
+) -> disk_text.Reading:
+    raw, first = given.text("path"), given.integer("line", 1)
+    count = given.integer("limit", 0) or None
+    try:
+        return await in_thread(lambda stopped: disk_text.read(place, file, first, count, stopped))
+    except FileNotFoundError:
+        raise await in_thread(lambda _: missing(raw, locate(raw, context))) from None
+
+
+def _report(place: Place, window: Window, notes: Sequence[str]) -> str:
+    said = [*_range_notes(place, window), *notes]
+    if not said:
+        return window.text
+    gap = "\n" if window.text and not window.text.endswith("\n") else ""
+    return f"{window.text}{gap}[{'; '.join(said)}]"
+
+
+def _range_notes(place: Place, window: Window) -> list[str]:
+    total, first, last = window.total, window.first, window.last
+    if last < first:
+        if first == 1:
+            return ["the file is empty"]
+        raise ToolError(f"{shorten(place.shown)} has {total} lines; line {first} is past its end")
+    said = []
+    if window.cut:
+        size = f"{disk_text.MAX_TEXT:,} characters"
+        said.append(f"line {last} is longer than {size} and was cut there; search_text can look for the rest")
+    if first > 1 or window.more or window.cut:
+        said.append(f"lines {first}-{last}" + (f" of {total}" if total is not None else ""))
+    if window.more and not (window.cut and total == last):
+        said.append(f"read on with line={last + 1}")
+    return said

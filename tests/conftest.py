@@ -1,0 +1,45 @@
+"""What all tests may ask for: the repository, a mock model, and how hard properties are tried."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import pytest
+from hypothesis import settings
+
+ROOT = Path(__file__).resolve().parent.parent
+
+# Machines under load miss any deadline, so there is none: a hang is what the test's own bounds are for.
+settings.register_profile("default", max_examples=100, deadline=None)
+settings.register_profile("ci", max_examples=500, deadline=None)
+settings.register_profile("thorough", max_examples=50_000, deadline=None)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
+
+
+@pytest.fixture(scope="session")
+def repository() -> Path:
+    """The root of the repository."""
+    return ROOT
+
+
+@contextmanager
+def mock_model_process(config: dict[str, object]) -> Iterator[str]:
+    """The mock model as a process; yields its address, without a path."""
+    command = [sys.executable, str(ROOT / "scripts" / "mock_llm.py"), "--config", json.dumps(config)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            yield process.stdout.readline().strip()
+        finally:
+            process.terminate()
+
+
+@pytest.fixture
+def mock_model() -> Iterator[Callable[..., str]]:
+    """Starts mock models: `mock_model(reply_chars=600)` gives the address of a new one."""
+    with ExitStack() as stack:
+        yield lambda **config: stack.enter_context(mock_model_process(config))
