@@ -23,7 +23,7 @@ from runtime.providers import catalog
 from runtime.providers.settings import ProviderSettings
 from runtime.session import Session
 from runtime.store.opening import open_store
-from runtime.turn import new_id
+from runtime.ids import new_id
 
 CLOSE_SECONDS = 0.8
 """How long sessions get to end their turns when the process ends."""

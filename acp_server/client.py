@@ -23,7 +23,11 @@ class Wire(Protocol):
     """A connection's sending side."""
 
     async def notify(self, method: str, params: dict[str, object]) -> None:
-        """Queue a notification; in order with all that was queued before."""
+        """Queue a notification, in order with all that was queued before; waits for a slow client."""
+        ...
+
+    def notify_nowait(self, method: str, params: dict[str, object]) -> None:
+        """The same without waiting."""
         ...
 
     async def call(self, method: str, params: dict[str, object]) -> object:
@@ -39,15 +43,14 @@ class AcpClient:
         self._options = options
 
     async def emit(self, session_id: str, event: Event) -> None:
-        """Queue the event's messages. A trim is told whole or not at all, also when cancelled meanwhile."""
-        frames = updates(session_id, event, self._options)
-        if len(frames) == 1:
-            await self._wire.notify(*frames[0])
-            return
-        with trio.CancelScope() as unit:
-            for frame in frames:
+        """Queue the event's messages. A trim is told whole or not at all, and nothing comes between."""
+        first, *others = updates(session_id, event, self._options)
+        await self._wire.notify(*first)
+        for frame in others:
+            if isinstance(event, HistoryTrimmed):
+                self._wire.notify_nowait(*frame)
+            else:
                 await self._wire.notify(*frame)
-                unit.shield = isinstance(event, HistoryTrimmed)
 
     async def read_text_file(self, session_id: str, path: Path) -> str | None:
         """The file as the editor has it. None (use the disk) when it is not offered or does not come."""

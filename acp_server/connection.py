@@ -204,7 +204,7 @@ class Connection(Generic[AppT]):
         if self._inflight.has(request.id):
             return invalid("Invalid request: a request with this id is still open")
         if request.method == INITIALIZE:
-            again = self._initialized
+            again = self._initialized and self._app.has_sessions()
             return invalid("Invalid request: already initialized, and a session is open") if again else None
         return None if self._initialized else invalid("Invalid request: initialize first")
 

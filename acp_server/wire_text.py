@@ -28,8 +28,10 @@ def encoded_size(text: str) -> int:
 
 
 def fits(text: str, limit: int = TEXT_LIMIT) -> bool:
-    """True if the text takes at most `limit` bytes; cheap for short texts."""
-    return len(text) * _WORST <= limit or encoded_size(text) <= limit
+    """True if the text takes at most `limit` bytes; measured only where its length does not decide."""
+    if len(text) * _WORST <= limit:
+        return True
+    return len(text) <= limit and encoded_size(text) <= limit
 
 
 def split(text: str, limit: int = TEXT_LIMIT) -> Iterator[str]:

@@ -4,7 +4,7 @@ The one place that shortens the history, and so the one that says so: every trim
 it leaves and told to the client before anything else happens. Knows no protocol.
 """
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -21,6 +21,7 @@ from runtime.history.recovery import recover
 from runtime.history.turns import History
 from runtime.ports import Client, Provider, Store, Tool, ToolContext
 from runtime.profiles import Profile, Route
+from runtime.prompt_tools import instructions
 from runtime.rows import ToolSpec
 from runtime.steps import Recorder
 from schemas.transcript import ReplyStep, SessionState, TrimStep
@@ -38,6 +39,7 @@ def utc_now() -> str:
 class Setup:
     """What a session runs with. provider: makes or returns the model. kind: of provider, '' = none is set.
 
+    prompt_tools: the model has no native calls, it writes them into its text.
     local: answers a prompt without the model (commands, what to set when there is none), None = ask it.
     """
 
@@ -48,6 +50,7 @@ class Setup:
     provider: Callable[[], Awaitable[Provider]]
     local: Callable[["Conversation", str], Awaitable[str | None]]
     kind: str = ""
+    prompt_tools: bool = False
     now: Callable[[], str] = utc_now
 
 
@@ -69,7 +72,7 @@ class Conversation:
         self.store = store
         self.client = client
         self.route = setup.route
-        self.history = History(setup.system)
+        self.history = History(self.system)
         self.state = state or SessionState()
         self.tool_context = ToolContext(session_id, roots[0], roots, client)
         self.pending: list[Noticed] = []
@@ -78,9 +81,20 @@ class Conversation:
         self.composed: Composed | None = None
 
     @property
+    def system(self) -> tuple[str, ...]:
+        """The leading system rows."""
+        told = instructions(self.tool_specs) if self.setup.prompt_tools else ""
+        return (*self.setup.system, told) if told else self.setup.system
+
+    @property
     def tool_specs(self) -> tuple[ToolSpec, ...]:
         """The tools as the model is told of them."""
         return tuple(tool.spec for tool in self.setup.tools.values())
+
+    @property
+    def native_specs(self) -> tuple[ToolSpec, ...]:
+        """The tools of a request's own field; none in prompt mode, where the system text has them."""
+        return () if self.setup.prompt_tools else self.tool_specs
 
     async def emit(self, event: Event) -> None:
         """Tell the client."""
@@ -96,7 +110,7 @@ class Conversation:
         """The answer to a prompt that needs no model; None when the model is to be asked."""
         return await self.setup.local(self, text)
 
-    async def compose(self, specs: Sequence[ToolSpec], recorder: Recorder, number: int) -> Composed:
+    async def compose(self, recorder: Recorder, number: int, *, with_tools: bool) -> Composed:
         """The next request. A shorter history is recorded and told before this returns.
 
         Raises ContextWindowExceeded; the history is then as it was.
@@ -105,7 +119,7 @@ class Conversation:
             self.history,
             self.setup.profile,
             self.route,
-            specs,
+            self.native_specs if with_tools else (),
             callable_tools=frozenset(self.setup.tools),
             calibration=self.calibration,
         )
@@ -116,16 +130,17 @@ class Conversation:
         self,
         error: ProviderError,
         refused: Composed,
-        specs: Sequence[ToolSpec],
         recorder: Recorder,
         number: int,
+        *,
+        with_tools: bool,
     ) -> Composed:
         """A smaller request after an overflow. Raises ContextWindowExceeded when nothing more may go."""
         result = recover(
             self.history,
             self.setup.profile,
             self.route,
-            specs,
+            self.native_specs if with_tools else (),
             refused=refused,
             error=error,
             calibration=self.calibration,

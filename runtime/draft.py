@@ -3,18 +3,24 @@
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from runtime.history.prompt_mode import prompt_mode_calls
 from runtime.ports import CallPart, CallStartPart, Part, StopPart, TextPart, ThoughtPart, UsagePart
+from runtime.prompt_tools import TagFilter
 from runtime.rows import ToolCall
 from schemas.transcript import CallRecord, PartialStep, ReplyStep, UsageRecord
 
 
 @dataclass(slots=True)
 class Draft:
-    """One provider call's answer in the making. new_id: ids for messages; call_id(n): for the n-th call."""
+    """One provider call's answer in the making. new_id: ids for messages; call_id(n): for the n-th call.
+
+    shown: hides calls that the model writes into its text (prompt mode); None with native calls.
+    """
 
     iteration: int
     new_id: Callable[[], str]
     call_id: Callable[[int], str]
+    shown: TagFilter | None = None
     message_id: str = ""
     thought_id: str = ""
     texts: list[str] = field(default_factory=list)
@@ -25,10 +31,16 @@ class Draft:
     saved: tuple[int, int] = (0, 0)
 
     def add_text(self, text: str) -> str:
-        """Keep a piece of the answer; returns its message id."""
+        """Keep a piece of the answer; returns what of it can be shown, under `message_id`."""
         self.message_id = self.message_id or self.new_id()
         self.texts.append(text)
-        return self.message_id
+        return text if self.shown is None else self.shown.feed(text)
+
+    def written_calls(self) -> list[ToolCall]:
+        """The calls that stand in the text of a whole reply, in prompt mode."""
+        if self.shown is None:
+            return []
+        return [ToolCall("", found.name, found.arguments) for found in prompt_mode_calls("".join(self.texts))]
 
     def add_thought(self, text: str) -> str:
         """Keep a piece of reasoning; returns its message id."""
@@ -71,6 +83,7 @@ class Draft:
             text=text,
             thought_id=self.thought_id,
             thought=thought,
+            prompt_mode=self.shown is not None,
         )
 
     def reply(self, *, interrupted: bool = False) -> ReplyStep:
@@ -92,4 +105,5 @@ class Draft:
             ),
             stop=self.stop or "end",
             interrupted=interrupted,
+            prompt_mode=self.shown is not None,
         )

@@ -10,12 +10,12 @@ from runtime.errors import StoreError
 from runtime.events import UsageChanged
 from runtime.history.compose import compose
 from runtime.history.turns import restore_history
+from runtime.ids import new_id
 from runtime.ports import Store
 from runtime.record import TurnRecord, read_turns
 from runtime.restore import turn_events, turn_rows
 from runtime.rows import Row
 from runtime.steps import Recorder
-from runtime.turn import new_id
 from schemas.transcript import SessionState
 
 
@@ -45,14 +45,14 @@ async def restore(talk: Conversation) -> None:
     """Fill a conversation's history from the store. What no longer fits its limits goes, and is told."""
     talk.history = restore_history(
         await kept_turns(talk.store, talk.session_id, talk.state),
-        system=talk.setup.system,
+        system=talk.system,
         crumb_present=talk.state.history_has_trim_breadcrumb,
     )
     composed = compose(
         talk.history,
         talk.setup.profile,
         talk.route,
-        talk.tool_specs,
+        talk.native_specs,
         callable_tools=frozenset(talk.setup.tools),
         check_capacity=False,
     )

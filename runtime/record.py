@@ -41,6 +41,7 @@ class Iteration:
             thought_id=next((p.thought_id for p in self.partials if p.thought_id), ""),
             thought="".join(p.thought for p in self.partials),
             interrupted=True,
+            prompt_mode=self.partials[0].prompt_mode,
         )
 
 

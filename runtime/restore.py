@@ -15,6 +15,7 @@ from runtime.events import (
 )
 from runtime.history.truncate import truncate_tool_result
 from runtime.marks import FAILED_TURN_RESULT, INTERRUPTED_RESULT, NOTES
+from runtime.prompt_tools import results_text, visible_text
 from runtime.record import Iteration, TurnRecord
 from runtime.rows import Row, ToolCall
 from schemas.transcript import CallRecord, ReplyStep, ToolStep
@@ -51,20 +52,22 @@ def iteration_rows(iteration: Iteration, missing: str) -> Iterator[Row]:
         return
     if reply.text or reply.calls:
         yield reply_row(reply)
-    for call in reply.calls:
-        tool = iteration.tools.get(call.call_id)
-        yield result_row(call, missing if tool is None else model_text(tool))
+    results = [
+        (call, missing if (tool := iteration.tools.get(call.call_id)) is None else model_text(tool))
+        for call in reply.calls
+    ]
+    if reply.prompt_mode and results:
+        yield Row("user", results_text([(call.name, text) for call, text in results]), origin="runtime")
+    elif results:
+        yield from (Row("tool", text, tool_call_id=call.id) for call, text in results)
 
 
 def reply_row(reply: ReplyStep) -> Row:
-    """The assistant row of a reply."""
+    """The assistant row of a reply. In prompt mode the calls are part of its text."""
+    if reply.prompt_mode:
+        return Row("assistant", reply.text)
     calls = tuple(ToolCall(c.id, c.name, c.arguments) for c in reply.calls)
     return Row("assistant", reply.text, tool_calls=calls)
-
-
-def result_row(call: CallRecord, text: str) -> Row:
-    """The tool row that answers a call."""
-    return Row("tool", text, tool_call_id=call.id)
 
 
 def model_text(step: ToolStep) -> str:
@@ -105,8 +108,9 @@ def iteration_events(iteration: Iteration) -> Iterator[Event]:
         return
     if reply.thought:
         yield AgentThought(reply.thought_id, reply.thought)
-    if reply.text:
-        yield AgentText(reply.message_id, reply.text)
+    text = visible_text(reply.text) if reply.prompt_mode else reply.text
+    if text:
+        yield AgentText(reply.message_id, text)
     for call in reply.calls:
         yield call_event(call, iteration.tools.get(call.call_id))
 

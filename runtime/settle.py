@@ -5,9 +5,10 @@ Runs shielded from the turn's cancellation. Knows no protocol; decides by one ta
 
 from runtime.errors import ContextWindowExceeded, find_error
 from runtime.events import AgentText
+from runtime.ids import new_id
 from runtime.marks import FAILED_TURN_RESULT
 from runtime.restore import closed, iteration_rows
-from runtime.turn import Stage, Turn, new_id
+from runtime.turn import Stage, Turn
 from schemas.transcript import EndStep, Outcome, Step
 
 INTERNAL = "Something went wrong inside the agent; its log has the details."
@@ -71,8 +72,8 @@ def title_of(text: str) -> str:
 
 async def close_open(turn: Turn, outcome: Outcome) -> list[tuple[str, Step]]:
     """Complete what is open in the last round; returns the steps to be recorded with the end."""
-    if turn.draft is not None and not turn.draft.empty:
-        turn.current.reply = turn.draft.reply(interrupted=True)
+    if turn.asking.draft is not None and not turn.asking.draft.empty:
+        turn.current.reply = turn.asking.draft.reply(interrupted=True)
     reply, steps = turn.current.reply, []
     if reply is not None:
         steps.append(turn.recorder.reply_entry(reply))
@@ -85,7 +86,6 @@ async def close_open(turn: Turn, outcome: Outcome) -> list[tuple[str, Step]]:
     for step in turn.current.tools.values():
         await turn.tools.show_end(step)
     if turn.stage in (Stage.ASKED, Stage.ANSWERED):
-        turn.current.runtime.clear()
         rows = list(iteration_rows(turn.current, FAILED_TURN_RESULT))
         turn.talk.history.append(closed(rows, outcome))
     return steps

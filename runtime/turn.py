@@ -1,34 +1,26 @@
-"""One turn: compose, ask, run tools, repeat; each step recorded before its effect is used.
+"""One turn: ask, run tools, repeat; each step recorded before its effect is used.
 
 Knows no protocol and no provider. What the model may see is decided by the conversation; this file only
 drives. Whatever ends `run`, `runtime.settle` leaves a transcript that the next prompt can build on.
 """
 
-import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass
 from enum import StrEnum
 
-import trio
-
+from runtime.asking import Asking
 from runtime.conversation import Conversation
-from runtime.draft import Draft
-from runtime.errors import ProviderError
-from runtime.events import AgentText, AgentThought
-from runtime.history.overflow import is_context_overflow
 from runtime.history.turns import History
+from runtime.ids import new_id
 from runtime.marks import LIMIT_LINE, LIMIT_PROMPT
-from runtime.ports import CallPart, ModelRequest, Part, TextPart, ThoughtPart
+from runtime.prompt_tools import parse_error, unreadable_calls
 from runtime.record import Iteration
 from runtime.restore import iteration_rows
-from runtime.rows import Row, ToolSpec
+from runtime.rows import Row
 from runtime.steps import Recorder
 from runtime.toolrun import ToolRun
-from schemas.transcript import AttemptStep, PromptStep, ReplyStep, RuntimeStep
-
-SAVE_SECONDS = 0.25
-"""Streamed text is written at least this often: `kill -9` loses no more of it."""
+from schemas.transcript import PromptStep, ReplyStep, RuntimeStep
 
 STOP_REASONS: Mapping[str, str] = {
     "end": "end_turn",
@@ -56,11 +48,6 @@ class Stage(StrEnum):
     ANSWERED = "answered"
 
 
-def new_id() -> str:
-    """An opaque id: 16 hex digits."""
-    return os.urandom(8).hex()
-
-
 class Turn:
     """One prompt's work. `run` may be cancelled anywhere; the caller then settles it, shielded."""
 
@@ -68,18 +55,13 @@ class Turn:
         self.talk = talk
         self.prompt = prompt
         self.recorder = Recorder(talk.store, talk.session_id, new_id())
-        self.tools = ToolRun(
-            talk.setup.tools,
-            talk.tool_context,
-            self.recorder,
-            talk.emit,
-            talk.setup.profile.max_tool_result_chars,
-        )
+        limit = talk.setup.profile.max_tool_result_chars
+        self.tools = ToolRun(talk.setup.tools, talk.tool_context, self.recorder, talk.emit, limit)
+        self.asking = Asking(talk, self.recorder, self.tools)
         self.stage = Stage.NEW
         self.stop_reason = "end_turn"
         self.number = 0
         self.current = Iteration()
-        self.draft: Draft | None = None
         self.told = ""
         self.before: History | None = None
 
@@ -103,92 +85,47 @@ class Turn:
         """Ask until the model answers without calls, or the limit of tool rounds is reached."""
         limit = self.talk.setup.profile.max_tool_iterations
         for self.number in range(limit):
-            reply = await self._ask(self.talk.tool_specs)
-            if not reply.calls:
+            reply = await self._ask()
+            if reply.calls:
+                await self.tools.run_all(self.number, reply.calls, self.current.tools)
+                self.close_iteration()
+            elif bad := self._unreadable(reply):
+                self.close_iteration()
+                await self._say_to_model(self.number + 1, parse_error(bad))
+            else:
                 self.stop_reason = STOP_REASONS.get(reply.stop, "end_turn")
                 return
-            await self._run_tools(reply)
         self.number = limit
         await self._ask_last(limit)
 
     async def _ask_last(self, limit: int) -> None:
         """The limit is reached: one more call, without tools, for the best answer so far."""
-        step = RuntimeStep(text=LIMIT_PROMPT)
-        await self.recorder.runtime(self.number, step)
-        self.current.runtime.append(step)
-        self.talk.history.append([Row("user", LIMIT_PROMPT, origin="runtime")])
-        reply = await self._ask(())
+        await self._say_to_model(limit, LIMIT_PROMPT)
+        reply = await self._ask(with_tools=False)
         self.stop_reason = "max_turn_requests"
         line = LIMIT_LINE.format(limit=limit)
         self.told = f"\n\n{line}" if reply.text else line
 
-    async def _ask(self, specs: Sequence[ToolSpec]) -> ReplyStep:
-        """One accepted reply. An overflow shrinks the request and asks again, as long as that helps."""
-        composed = await self.talk.compose(specs, self.recorder, self.number)
-        while True:
-            request = ModelRequest(
-                self.talk.route.model, composed.segments, tuple(specs), composed.max_output_tokens
-            )
-            try:
-                return await self._stream(request)
-            except ProviderError as error:
-                await self.recorder.attempt(self.number, AttemptStep(error=error.message))
-                shown = self.draft is not None and not self.draft.empty
-                if shown or not is_context_overflow(error):
-                    raise
-                composed = await self.talk.recover(error, composed, specs, self.recorder, self.number)
-
-    async def _stream(self, request: ModelRequest) -> ReplyStep:
-        """Send the request and show the answer as it comes."""
-        draft = self.draft = Draft(self.number, new_id, self._call_id)
-        provider = await self.talk.setup.provider()
-        saved = trio.current_time()
-        async with provider.stream(request) as batches:
-            async for batch in batches:
-                for part in batch:
-                    await self._show(draft, part)
-                if trio.current_time() - saved > SAVE_SECONDS:
-                    await self._save(draft)
-                    saved = trio.current_time()
-        reply = draft.reply()
-        await self._accept(reply)
-        return reply
-
-    async def _show(self, draft: Draft, part: Part) -> None:
-        match part:
-            case TextPart(text):
-                await self.talk.emit(AgentText(draft.add_text(text), text))
-            case ThoughtPart(text):
-                await self.talk.emit(AgentThought(draft.add_thought(text), text))
-            case CallPart():
-                await self.tools.announce(draft.add_call(part.call))
-            case _:
-                draft.note(part)
-
-    async def _save(self, draft: Draft) -> None:
-        step = draft.unsaved()
-        if step is not None:
-            await self.recorder.partial(step)
-
-    async def _accept(self, reply: ReplyStep) -> None:
+    async def _ask(self, *, with_tools: bool = True) -> ReplyStep:
         """A whole reply: durable before its tools run; a last one is committed with the turn's end."""
+        reply = await self.asking.reply(self.number, with_tools=with_tools)
         self.current.reply = reply
-        self.draft = None
         if reply.calls:
             await self.recorder.reply(reply)
         await self.talk.count_usage(reply)
+        return reply
 
-    async def _run_tools(self, reply: ReplyStep) -> None:
-        """Run the calls; the history gets the reply and all its results in one piece."""
-        await self.tools.run_all(self.number, reply.calls, self.current.tools)
-        self.close_iteration()
+    async def _say_to_model(self, number: int, text: str) -> None:
+        """A row of our own, in front of the turn's provider call `number`."""
+        step = RuntimeStep(text=text)
+        await self.recorder.runtime(number, step)
+        self.talk.history.append([Row("user", text, origin="runtime")])
+
+    def _unreadable(self, reply: ReplyStep) -> int:
+        """How many calls in a prompt-mode reply could not be read."""
+        return unreadable_calls(reply.text) if reply.prompt_mode else 0
 
     def close_iteration(self) -> None:
-        """Hand the finished round over to the history."""
-        # Runtime rows went in when they were made: the request had to carry them.
+        """Hand the finished round over to the history, the reply and all its results in one piece."""
         done, self.current = self.current, Iteration()
-        done.runtime.clear()
         self.talk.history.append(list(iteration_rows(done, "")))
-
-    def _call_id(self, index: int) -> str:
-        return f"call_{self.recorder.turn_id}_{self.number}_{index}"

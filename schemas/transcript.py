@@ -55,10 +55,14 @@ class PartialStep(Step):
     text: str = ""
     thought_id: str = ""
     thought: str = ""
+    prompt_mode: bool = False
 
 
 class ReplyStep(Step):
-    """An accepted reply, or the part of one that was shown before it was broken off (`interrupted`)."""
+    """An accepted reply, or the part of one that was shown before it was broken off (`interrupted`).
+
+    prompt_mode: the calls stand in the text, as the model wrote them.
+    """
 
     kind: Literal["reply"] = "reply"
     iteration: int
@@ -70,6 +74,7 @@ class ReplyStep(Step):
     usage: UsageRecord | None = None
     stop: str = "end"
     interrupted: bool = False
+    prompt_mode: bool = False
 
 
 class ToolStep(Step):

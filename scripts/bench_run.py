@@ -11,6 +11,7 @@ import tempfile
 from pathlib import Path
 
 import bench_chunks
+import bench_retention
 import bench_start
 import bench_tools
 import bench_turns
@@ -22,6 +23,7 @@ SECTIONS = {
     "turns": bench_turns.section,
     "tools": bench_tools.section,
     "chunks": bench_chunks.section,
+    "retention": bench_retention.section,
 }
 SAME_AS = {"memory": "turns"}
 KNOWN = (*SECTIONS, *SAME_AS)

@@ -17,7 +17,9 @@ PATHS = st.sampled_from(["/", "/home/me/work", "C:\\work", "d:/work", "\\\\host\
 PLAIN: Mapping[str, st.SearchStrategy[object]] = {
     "cwd": PATHS,
     "additionalDirectories": st.lists(PATHS, max_size=2),
-    "_meta": st.dictionaries(st.text(max_size=5), st.integers() | st.booleans(), max_size=2),
+    "_meta": st.dictionaries(
+        st.text(max_size=5), st.integers(-(2**63), 2**63 - 1) | st.booleans(), max_size=2
+    ),
 }
 _INTEGERS = {"uint16": 2**16 - 1, "uint32": 2**32 - 1, "uint64": 2**63 - 1, "int64": 2**63 - 1}
 

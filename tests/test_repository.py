@@ -20,7 +20,7 @@ PACKAGES = ("acp_server", "runtime", "schemas")
 DOCUMENTED = (*PACKAGES, "runtime/history", "runtime/providers", "runtime/store", "runtime/tools")
 PIN = re.compile(r"^[a-z0-9][a-z0-9._-]*(\[[a-z0-9,_-]+\])?==[^\s;]+( ; .+)?$", re.IGNORECASE)
 HASH = re.compile(r"^--hash=sha256:[0-9a-f]{64}$")
-# What belongs to one machine or to a package registry has no place in a clone. In pieces: it reads itself, too.
+# What belongs to one machine or to a package registry. Written in pieces, since it reads itself, too.
 FOREIGN = re.compile(
     "|".join(
         [

@@ -60,19 +60,21 @@ def faults(layer: Layer) -> list[str]:
     try:
         validate(layer.tree)
     except ValidationError as error:
-        found = [
-            (layer.find(key).line, layer.says(key, f"{key_text(key)} {_sentence(key, detail, layer)}"))
-            for detail in error.errors(include_url=False, include_input=False)
-            for key in [_key(detail, layer)]
+        details = error.errors(include_url=False, include_input=False)
+        found = [(_key(detail, layer), detail) for detail in details]
+        found.sort(key=lambda item: layer.find(item[0]).line)
+        # Looking for near names takes time, and a file may hold very many faults.
+        told = [
+            layer.says(key, f"{key_text(key)} {_sentence(key, detail, layer)}")
+            for key, detail in found[:MOST_FAULTS]
         ]
-        return capped([text for _, text in sorted(found, key=lambda item: item[0])])
+        return [*told, *more(len(found))]
     return []
 
 
-def capped(texts: list[str], limit: int = MOST_FAULTS) -> list[str]:
-    """The first `limit` texts, and how many more there were."""
-    more = len(texts) - limit
-    return texts if more <= 0 else [*texts[:limit], f"… and {more} more"]
+def more(count: int) -> list[str]:
+    """The line that closes a list of which only the first MOST_FAULTS are told."""
+    return [f"… and {count - MOST_FAULTS} more"] if count > MOST_FAULTS else []
 
 
 def _key(detail: ErrorDetails, layer: Layer) -> Key:

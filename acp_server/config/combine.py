@@ -25,9 +25,13 @@ def combine(
     faults = [fault for layer in layers for fault in check.faults(layer)]
     # A value that is wrong in itself leads nowhere either: that is one fault, not two.
     told = {fault.partition(": ")[0] for fault in faults}
-    lost = [fault for fault in references.faults(merged) if fault.partition(": ")[0] not in told]
+    lost = [
+        fault
+        for fault in references.faults(merged, check.MOST_FAULTS)
+        if fault.partition(": ")[0] not in told
+    ]
     raise_faults([*faults, *lost])
-    return merged, layers, [*unknown_variables(variables), *references.remarks(merged)]
+    return merged, layers, [*unknown_variables(variables), *references.remarks(merged, check.MOST_FAULTS)]
 
 
 def raise_faults(faults: Sequence[str]) -> None:

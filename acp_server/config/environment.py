@@ -10,7 +10,7 @@ import re
 import tomllib
 from collections.abc import Iterable, Mapping
 
-from acp_server.config.keys import Key, Tree, printable, put, subtree
+from acp_server.config.keys import MAX_DEPTH, Key, Tree, has_long_key, is_deep, printable, put, subtree
 from acp_server.config.layers import Layer, Source, named_origins
 from acp_server.config.nearest import hint
 from acp_server.config.options import NAMED, PREFIX, Options
@@ -68,8 +68,10 @@ def unknown_variables(variables: Mapping[str, str]) -> list[str]:
 
 def _layer(source: Source, pairs: Pairs, folder: str) -> Layer:
     tree: Tree = {}
-    for key, (value, _) in pairs.items():
+    for key, (value, name) in pairs.items():
         put(tree, key, _typed(key, value))
+        if len(key) > MAX_DEPTH or is_deep(subtree(tree, key)):
+            raise ConfigError(f"{name}: is nested too deeply")
     return Layer(
         source, source, folder, tree, named_origins(source, {key: name for key, (_, name) in pairs.items()})
     )
@@ -104,7 +106,8 @@ def _assignment(text: str) -> tuple[Key, tuple[object, str]]:
     key, equals, value = text.partition("=")
     shown = printable(key, 60)
     try:
-        tree = tomllib.loads(f"{key} = 0") if equals and "\n" not in key else {}
+        plain = equals and "\n" not in key and not has_long_key(key)
+        tree = tomllib.loads(f"{key} = 0") if plain else {}
     except (ValueError, RecursionError):
         tree = {}
     path: list[str] = []

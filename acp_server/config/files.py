@@ -7,11 +7,11 @@ import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
-from acp_server.config.keys import Key, Tree, printable
+from acp_server.config.keys import MAX_DEPTH, Key, Tree, has_long_key, is_deep, printable
 from acp_server.config.layers import Layer, Origin, Source
 from runtime.errors import ConfigError
 
-MAX_BYTES = 1024 * 1024
+MAX_BYTES = 256 * 1024
 
 
 def read_layer(path: Path, source: Source) -> Layer:
@@ -74,12 +74,19 @@ def _text(content: bytes, name: str) -> str:
 
 
 def _parse(text: str, name: str) -> Tree:
+    # The parser's memory grows with the square of a key's parts, so a very long key must not reach it.
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.count(".") >= MAX_DEPTH and has_long_key(line):
+            raise ConfigError(f"{name}:{number}: a key has more than {MAX_DEPTH} parts")
     try:
-        return tomllib.loads(text)
+        tree = tomllib.loads(text)
     except RecursionError as error:
         raise ConfigError(f"{name}: is nested too deeply") from error
     except ValueError as error:
         raise ConfigError(_syntax(str(error), name, text)) from error
+    if is_deep(tree):
+        raise ConfigError(f"{name}: is nested too deeply")
+    return tree
 
 
 def _syntax(reason: str, name: str, text: str) -> str:

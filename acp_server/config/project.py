@@ -8,7 +8,7 @@ command, path or code can pass, whatever keys come to the schema later.
 import shlex
 from typing import NamedTuple
 
-from acp_server.config.check import capped
+from acp_server.config.check import MOST_FAULTS, more
 from acp_server.config.keys import Key, Tree, key_text, leaves, put, subtree, table
 from acp_server.config.layers import Layer
 from acp_server.config.nearest import IMPLIED_AGENT
@@ -41,12 +41,11 @@ def refusals(admitted: Admitted) -> list[str]:
     """A sentence for each key left out, naming the command that lets it in."""
     layer = admitted.layer
     command = f"wholeturn trust {shlex.quote(layer.folder)}"
-    return capped(
-        [
-            layer.says(key, f"{key_text(key)} is left out: {reason}; to permit it: {command}")
-            for key, reason in admitted.refused
-        ]
-    )
+    told = [
+        layer.says(key, f"{key_text(key)} is left out: {reason}; to permit it: {command}")
+        for key, reason in admitted.refused[:MOST_FAULTS]
+    ]
+    return [*told, *more(len(admitted.refused))]
 
 
 def _reason(key: Key, value: object, own: Tree) -> str | None:

@@ -1,6 +1,7 @@
 """What is wrong between keys: names that lead nowhere, what is missing, what has no effect. Pure."""
 
 from collections.abc import Iterator, Mapping
+from itertools import chain, islice
 
 from acp_server.config.keys import Key, Tree, key_text, leaves, printable, subtree, table
 from acp_server.config.merge import Merged
@@ -17,30 +18,28 @@ OF_KIND: Mapping[str, frozenset[str]] = {
 """Keys of a provider that only some kinds read."""
 
 
-def faults(merged: Merged) -> list[str]:
-    """Everything that keeps the merged settings from being used."""
-    return [
-        *_lost_names(merged),
-        *_provider_faults(merged),
-        *_unsettled_agent(merged),
-        *_store_fault(merged),
-    ]
+def faults(merged: Merged, limit: int) -> list[str]:
+    """What keeps the merged settings from being used, the first `limit` of it."""
+    looks = (_lost_names, _provider_faults, _unsettled_agent, _store_fault)
+    return list(islice(chain.from_iterable(look(merged) for look in looks), limit))
 
 
-def remarks(merged: Merged) -> list[str]:
-    """What is accepted and does not do what it says."""
-    found = []
+def remarks(merged: Merged, limit: int) -> list[str]:
+    """What is accepted and does not do what it says, the first `limit` of it."""
+    return list(islice(_remarks(merged), limit))
+
+
+def _remarks(merged: Merged) -> Iterator[str]:
     for key, value in leaves(merged.tree):
         match key:
             case ("runtime_profiles", _, "context_compact_ratio") if not _counts(value):
                 text = f"{key_text(key)} = {value} counts as unset: it must be above 0 and at most 1"
-                found.append(merged.says(key, text))
+                yield merged.says(key, text)
             case ("runtime_profiles", _, "history_pruning", "keep_recent" | "collapse_tool_results"):
                 text = f"{key_text(key)} has no effect any more; use keep_tool_context_turns"
-                found.append(merged.says(key, text))
+                yield merged.says(key, text)
             case _:
                 pass
-    return found
 
 
 def _counts(ratio: object) -> bool:

@@ -5,7 +5,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from runtime.events import HistoryTrimmed, TrimTokens
-from runtime.history.boundaries import BREADCRUMB_TEXT, is_breadcrumb_text, leading_system_count
+from runtime.history.boundaries import BREADCRUMB_TEXT as BREADCRUMB_TEXT
+from runtime.history.boundaries import is_breadcrumb_text, leading_system_count
 from runtime.rows import Row
 
 

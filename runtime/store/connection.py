@@ -27,9 +27,9 @@ def open_for_writing(path: Path, *, timeout: float) -> sqlite3.Connection:
 
 def open_for_reading(path: Path, *, timeout: float) -> sqlite3.Connection:
     """A connection that cannot write, to a file that is there. Raises StoreTrouble."""
-    if not path.exists():
-        raise StoreTrouble(TroubleKind.UNREACHABLE, path, "no such file")
     try:
+        if not path.exists():
+            raise StoreTrouble(TroubleKind.UNREACHABLE, path, "no such file")
         try:
             return _reading(_connect(path, timeout), path)
         except sqlite3.OperationalError as error:
@@ -39,7 +39,7 @@ def open_for_reading(path: Path, *, timeout: float) -> sqlite3.Connection:
             # to honour the file can be read as it lies.
             source = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
             return _reading(_connect(source, timeout), path)
-    except sqlite3.Error as error:
+    except (sqlite3.Error, OSError) as error:
         raise translate(error, path) from error
 
 

@@ -118,6 +118,7 @@ class ResilientStore:
     # ------------------------------------------------------------ writing
 
     async def _write(self, session_id: str, change: Change) -> None:
+        await trio.lowlevel.checkpoint_if_cancelled()
         self._refuse_when_closed()
         track = self._tracks.setdefault(session_id, _Track(session_id))
         async with _held(track.lock):
@@ -128,6 +129,7 @@ class ResilientStore:
                 await self._keep(track, change)
         if self._reported and not track.changes:
             await self._catch_up()
+        await trio.lowlevel.checkpoint_if_cancelled()
 
     async def _stored_at_once(self, change: Change) -> bool:
         try:

@@ -13,7 +13,6 @@ from pathlib import Path
 
 import trio
 
-from runtime.errors import StoreError
 from runtime.store.changes import Work, nothing
 from runtime.store.connection import translate
 from runtime.store.faults import StoreTrouble, TroubleKind
@@ -156,15 +155,15 @@ class Writer:
             if self._connection is None:
                 self._connection = self._open_file()
             self._connection.execute("BEGIN IMMEDIATE")
-        except (sqlite3.Error, StoreError) as error:
+        except Exception as error:  # noqa: BLE001 - a thread that died would leave every caller waiting
             return self._after(error)
         return None
 
     def _mend(self) -> Exception | None:
         try:
             self._repair()
-        except StoreTrouble as trouble:
-            return trouble
+        except Exception as error:  # noqa: BLE001 - as above
+            return translate(error, self._path)
         self._damaged = False
         return None
 
@@ -175,7 +174,7 @@ class Writer:
             for job in jobs:
                 job.work(connection)
             connection.execute("COMMIT")
-        except Exception as error:  # noqa: BLE001 - whatever it is, the caller hears it and the thread lives on
+        except Exception as error:  # noqa: BLE001 - as above; the caller hears of it
             return self._after(error)
         self._unmerged += 1
         return None

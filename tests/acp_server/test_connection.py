@@ -10,7 +10,7 @@ from acp_server.dispatch import Answer, Later
 from acp_server.framing import MAX_LINE
 from acp_server.hello import Hello, initialize_result
 from runtime.errors import InvalidParams
-from tests.acp_server.wire_peer import BASIC, HELLO, Methods, SmallApp, talk
+from tests.acp_server.wire_peer import HELLO, SmallApp, talk
 
 
 def request(request_id: object, method: str, params: object = None) -> dict[str, object]:
@@ -19,10 +19,6 @@ def request(request_id: object, method: str, params: object = None) -> dict[str,
 
 def notification(method: str, params: object = None) -> dict[str, object]:
     return {"jsonrpc": "2.0", "method": method, "params": params}
-
-
-def error(request_id: object, code: int) -> tuple[object, int]:
-    return (request_id, code)
 
 
 def brief(answers: list[dict[str, object]]) -> list[tuple[object, object]]:
@@ -204,15 +200,10 @@ async def test_what_follows_an_answer_is_sent_after_it(later: bool) -> None:
 
             return Later(run, follow)
 
-        _methods(it.connection)["new"] = new
+        it.methods["new"] = new
         await it.peer.send(request(1, "new"))
         seen = [await it.peer.read() for _ in range(3 if later else 2)]
         assert [one.get("method", "answer") for one in seen] == ["before"] * later + ["answer", "followed"]
-
-
-def _methods(connection: object) -> Methods:
-    methods: Methods = connection._methods  # type: ignore[attr-defined]
-    return methods
 
 
 async def test_requests_are_worked_on_at_the_same_time() -> None:
@@ -333,7 +324,3 @@ async def test_an_open_id_may_not_be_used_again() -> None:
         it.app.gate.set()
         assert brief([await it.peer.read()]) == [(1, None)]
         assert brief(await it.peer.answers_to(request(1, "ping"))) == [(1, None)]
-
-
-def test_the_basic_table_is_what_the_tests_say() -> None:
-    assert set(BASIC) == {"initialize", "ping"}

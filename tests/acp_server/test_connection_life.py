@@ -129,7 +129,7 @@ async def test_a_producer_lets_others_run(nursery: trio.Nursery) -> None:
     connection = served(stream, {"cancel": lambda app, params: heard.append(next(sent))}, app)
     nursery.start_soon(connection.serve)
     await wait_all_tasks_blocked()
-    await stream.sending.send(line("cancel"))
+    stream.sending.send_nowait(line("cancel"))
     while next(sent) < 1000:
         await connection.notify("chunk", {})
     assert heard
@@ -175,6 +175,24 @@ def _hang(app: SmallApp, params: Mapping[str, object]) -> Later:
             app.log.append("stopped")
 
     return Later(run)
+
+
+async def test_the_end_of_input_fails_calls_that_wait_so_that_their_request_can_answer() -> None:
+    async with talk() as it:
+
+        def prompt(app: SmallApp, params: Mapping[str, object]) -> Later:
+            async def run() -> object:
+                with pytest.raises(ClientCallError):
+                    await it.connection.call("ask", {})
+                return {"stopReason": "cancelled"}
+
+            return Later(run)
+
+        it.methods["prompt"] = prompt
+        await it.peer.send(line("prompt", 1))
+        assert (await it.peer.read())["method"] == "ask"
+        await it.peer.stream.send_eof()  # type: ignore[attr-defined]
+        assert (await it.peer.read())["result"] == {"stopReason": "cancelled"}
 
 
 class SlowApp(SmallApp):

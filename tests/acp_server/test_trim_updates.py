@@ -1,4 +1,4 @@
-"""How a trim is told: the matrix of settings and of what the client declared, and the unit's exact content."""
+"""How a trim is told: settings against what the client declared, and the unit's exact content."""
 
 from typing import Literal, get_args
 
@@ -73,7 +73,7 @@ OWN: dict[tuple[TrimSetting, Wish], Step | None] = {
     ("negotiated", True): "E1",
     ("negotiated", False): None,
     ("negotiated", "ext"): "E4",
-    ("negotiated", 1): None,
+    ("negotiated", "true"): None,
     ("off", None): None,
     ("off", True): None,
     ("off", False): None,

@@ -98,13 +98,13 @@ class Peer:
 
 @dataclass
 class Talk:
-    """A served connection and its client. `done` is set when `serve` has returned."""
+    """A served connection and its client. done: `serve` has returned. methods: its table, may be added to."""
 
     peer: Peer
     connection: Connection[SmallApp]
     app: SmallApp
     done: trio.Event
-    stream: trio.abc.Stream
+    methods: Methods
 
 
 @asynccontextmanager
@@ -114,8 +114,9 @@ async def talk(
     """A served connection in memory; ended by EOF on leaving, which must work."""
     ours, theirs = memory_stream_pair()
     app = SmallApp()
-    connection = Connection(ours, BASIC | (methods or {}), app, hello=first)
-    it = Talk(Peer(theirs), connection, app, trio.Event(), ours)
+    table = BASIC | (methods or {})
+    connection = Connection(ours, table, app, hello=first)
+    it = Talk(Peer(theirs), connection, app, trio.Event(), table)
 
     async def serve() -> None:
         await connection.serve()

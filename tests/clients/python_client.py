@@ -7,6 +7,7 @@ own, since the SDK runs on asyncio.
 import asyncio
 import collections
 import json
+import os
 import sys
 from pathlib import Path
 from typing import Any, cast
@@ -56,6 +57,7 @@ async def converse(spec: dict[str, Any]) -> dict[str, Any]:
         command,
         *arguments,
         cwd=spec["cwd"],
+        env=dict(os.environ),  # the SDK alone would hand on only a few variables
         transport_kwargs={"limit": LINE_LIMIT, "stderr": None},
     )
     async with spawned as (connection, process):

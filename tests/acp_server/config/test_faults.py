@@ -153,11 +153,11 @@ def test_faults_of_all_sources_together(place):
 
 
 def test_very_many_faults_stay_readable(place):
-    place.user("\n".join(f"zq{n} = 1" for n in range(500)))
+    place.user("\n".join(f"zq{n} = 1" for n in range(20_000)))
     with pytest.raises(ConfigError) as caught:
         place.load()
     assert len(str(caught.value).split("\n")) == 22
-    assert str(caught.value).endswith("… and 480 more")
+    assert str(caught.value).endswith("… and 19980 more")
 
 
 @pytest.mark.parametrize("text", ["model", "=x", "a b=1", "a.=1", "[a]=1"])
@@ -187,14 +187,40 @@ def test_file_that_is_no_text(place):
 
 
 def test_file_that_is_too_large(place):
-    place.user("#" * (1024 * 1024 + 1))
-    with pytest.raises(ConfigError, match="is larger than 1048576 bytes"):
+    place.user("#" * (256 * 1024 + 1))
+    with pytest.raises(ConfigError, match="is larger than 262144 bytes"):
         place.load()
 
 
-def test_file_that_is_nested_too_deeply(place):
-    place.user("a = " + "[" * 5000)
-    with pytest.raises(ConfigError, match=r"config\.toml.*(nested too deeply|is not valid TOML)"):
+DEEP = [
+    ("a = " + "[" * 5000, "is nested too deeply|is not valid TOML"),
+    ("a = " + "[" * 40 + "]" * 40, "is nested too deeply"),
+    ("[" + "a." * 31 + "b]\n" + "c." * 31 + "d = 1", "is nested too deeply"),
+    ("x = 1\n" + "a." * 100_000 + "a = 1", "config.toml:2: a key has more than 32 parts"),
+    ("x = { " + "'a' . " * 20_000 + "a = 1 }", "config.toml:1: a key has more than 32 parts"),
+    ("x = {" + '"".' * 20_000 + "a = 1 }", "config.toml:1: a key has more than 32 parts"),
+]
+
+
+@pytest.mark.parametrize(("text", "says"), DEEP)
+def test_file_that_is_nested_too_deeply(place, text, says):
+    place.user(text)
+    with pytest.raises(ConfigError, match=says):
+        place.load()
+
+
+def test_dots_in_a_text_are_no_key(place):
+    place.user('[agents.default]\nsystem_prompt = """\n' + "." * 500 + "\n" + "and so on. " * 90 + '"""')
+    assert place.session().agent.system_prompt.startswith("...")
+
+
+def test_variables_and_flags_that_are_nested_too_deeply(place):
+    with pytest.raises(ConfigError, match="write it as key=value"):
+        place.load(assignments=(".".join("a" * 2000) + "=1",))
+    with pytest.raises(ConfigError, match="nested too deeply"):
+        place.load(assignments=("providers.x.options.y=" + "[" * 60 + "]" * 60,))
+    place.env["WHOLETURN_" + "__".join("a" * 2000)] = "1"
+    with pytest.raises(ConfigError, match="nested too deeply"):
         place.load()
 
 

@@ -10,6 +10,7 @@ from acp_server.config.options import Options, add_options, given_variables, opt
 from acp_server.config.settings import AcpSettings
 from runtime.errors import ConfigError
 from runtime.profiles import PRESETS, Profile
+from runtime.providers.detect import HOSTED, suggestions
 from tests.acp_server.config.conftest import USER
 
 KEY = "runtime_profiles.default.max_context_tokens"
@@ -286,3 +287,12 @@ def test_flags_before_and_after_a_command(words, options):
     add_options(parser)
     add_options(parser.add_subparsers().add_parser("sub"))
     assert options_of(parser.parse_args(words)) == options
+
+
+@pytest.mark.parametrize("variable", [api.variable for api in HOSTED])
+def test_what_is_suggested_to_a_beginner_is_accepted(place, variable):
+    (suggestion,) = suggestions({variable: "k"}, [])
+    place.user(suggestion.toml)
+    config = place.session()
+    assert config.agent.provider.api_key_env == variable
+    assert config.warnings == ()

@@ -1,82 +1,139 @@
-"""A small ACP agent that trims every fifth turn: what the client rigs are tried out on. Standard library only.
+"""A small ACP agent for the tests of the script player: what it does, a prompt's first word says.
 
-`--stray` lets it print a line that is no message, `--no-twin` lets it leave out the conformant notice.
+Standard library only, so that it starts fast. `--fault NAME` makes it misbehave from the start.
 """
 
-import itertools
 import json
-import re
+import os
+import signal
+import subprocess
 import sys
+import time
 
-IDS = itertools.count(1)
-
-
-def write(message):
-    sys.stdout.write(json.dumps({"jsonrpc": "2.0", **message}) + "\n")
-    sys.stdout.flush()
+OUT = sys.stdout.buffer
 
 
-def update(session, variant, **fields):
-    params = {"sessionId": session, "update": {"sessionUpdate": variant, **fields}}
-    write({"method": "session/update", "params": params})
+def raw(data):
+    OUT.write(data)
+    OUT.flush()
 
 
-def ask(method, params):
-    """Call the client and wait; nothing else arrives meanwhile in the tried conversations."""
-    write({"id": f"agent-{next(IDS)}", "method": method, "params": params})
-    return json.loads(sys.stdin.readline()).get("result") or {}
+def send(**message):
+    raw(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
 
 
-def read_notes(session, cwd, turn):
-    call = f"call-{turn}"
-    path = f"{cwd}/notes.txt"
-    update(session, "tool_call", toolCallId=call, title="Read notes.txt", kind="read", status="pending")
-    read = ask("fs/read_text_file", {"sessionId": session, "path": path})
-    content = [{"type": "content", "content": {"type": "text", "text": read.get("content", "")}}]
-    update(session, "tool_call_update", toolCallId=call, status="completed", content=content)
+def update(session, **fields):
+    send(method="session/update", params={"sessionId": session, "update": fields})
 
 
-def tell_trim(session, turn):
-    facts = {"droppedMessages": 8, "keptTurns": 3, "reason": "context token budget exceeded"}
-    update(session, "history_trimmed", **facts)
-    if "--no-twin" not in sys.argv:
-        meta = {"wholeturn/history_trimmed": {**facts, "trimId": f"t-{turn}"}}
-        update(session, "usage_update", used=900, size=4000, _meta=meta)
+def say(session, text):
+    update(session, sessionUpdate="agent_message_chunk", content={"type": "text", "text": text})
 
 
-def prompt(params, cwd):
-    session = params["sessionId"]
-    turn = int(re.search(r"TURN-(\d+)", params["prompt"][0]["text"]).group(1))
-    if turn % 5 == 0:
-        tell_trim(session, turn)
-    read_notes(session, cwd, turn)
-    if turn == 3 and "--stray" in sys.argv:
-        print("loading the model ...", flush=True)
-    for piece in (f"ANSWER-{turn:05d}", " is", " here."):
-        content = {"type": "text", "text": piece}
-        update(session, "agent_message_chunk", messageId=f"m-{turn}", content=content)
-    return {"stopReason": "end_turn"}
+def ask(session, method, **params):
+    """A request to the client; gives its reply."""
+    send(id=f"ask-{method}", method=method, params={"sessionId": session, **params})
+    return json.loads(sys.stdin.buffer.readline())
+
+
+def words(session, rest):
+    for word in rest.split():
+        say(session, word + " ")
+        update(session, sessionUpdate="usage_update", used=1, size=2)
+
+
+def read(session, rest):
+    reply = ask(session, "fs/read_text_file", path=rest)
+    say(session, reply["result"]["content"] if "result" in reply else f"error {reply['error']['code']}")
+
+
+def shuffled(session, rest):
+    for title in rest.split():
+        update(session, sessionUpdate="tool_call", toolCallId=title, title=title)
+
+
+def both(session, rest):
+    """Two requests at once, answered in any order."""
+    send(id=1, method="fs/read_text_file", params={"sessionId": session, "path": "/a"})
+    send(id=2, method="session/request_permission", params={"sessionId": session, "options": []})
+    replies = [json.loads(sys.stdin.buffer.readline()) for _ in range(2)]
+    say(session, json.dumps({str(reply["id"]): reply.get("result", reply.get("error")) for reply in replies}))
+
+
+def environment(session, rest):
+    say(session, f"{os.environ.get(rest, '-')} {os.getcwd()}")
+
+
+def stray(session, rest):
+    raw(rest.encode() + b"\n")
+
+
+def large(session, rest):
+    say(session, "x" * int(rest))
+
+
+def silent(session, rest):
+    time.sleep(600)
+
+
+def leave(session, rest):
+    """Leaves a child in its group behind, which holds the file named."""
+    with open(rest, "w") as held:
+        os.set_inheritable(held.fileno(), True)
+        subprocess.Popen(
+            [sys.executable, "-ISc", "import time; time.sleep(600)"],
+            close_fds=False, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )
+
+
+def die(session, rest):
+    sys.stderr.write("about to die\n")
+    sys.stderr.flush()
+    os._exit(int(rest))
+
+
+def torn(session, rest):
+    raw(b'{"jsonrpc":"2.0","met')
+    os._exit(0)
+
+
+def deaf(session, rest):
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+
+
+DO = {
+    each.__name__: each
+    for each in (words, read, shuffled, both, environment, stray, large, silent, leave, die, torn, deaf)
+}
+
+
+def answer(message):
+    method, params = message.get("method"), message.get("params") or {}
+    if method == "initialize":
+        return {"protocolVersion": 1, "agentCapabilities": {"loadSession": False}}
+    if method == "session/new":
+        return {"sessionId": "s-1"}
+    if method == "session/prompt":
+        verb, _, rest = params["prompt"][0]["text"].partition(" ")
+        DO[verb](params["sessionId"], rest)
+        return {"stopReason": "end_turn"}
+    return None
 
 
 def main():
-    cwd = ""
-    capabilities = {"sessionCapabilities": {"close": {}}}
-    for line in sys.stdin:
-        message = json.loads(line)
-        params = message.get("params") or {}
-        cwd = params.get("cwd", cwd)
-        answers = {
-            "initialize": lambda: {"protocolVersion": 1, "agentCapabilities": capabilities},
-            "session/new": lambda: {"sessionId": "s-1"},
-            "session/close": lambda: {},
-            "session/prompt": lambda params=params: prompt(params, cwd),
-        }
-        answer = answers.get(message.get("method"))
-        if answer:
-            write({"id": message["id"], "result": answer()})
-        elif "id" in message and "method" in message:
-            write({"id": message["id"], "error": {"code": -32601, "message": "Method not found"}})
+    if "--fault" in sys.argv:
+        sys.stderr.write("no licence\n")
+        sys.exit(3)
+    for line in sys.stdin.buffer:
+        try:
+            message = json.loads(line)
+        except ValueError:
+            send(id=None, error={"code": -32700, "message": "Parse error"})
+            continue
+        if "id" in message:
+            result = answer(message)
+            missing = {"error": {"code": -32601, "message": "Method not found"}}
+            send(id=message["id"], **({"result": result} if result is not None else missing))
 
 
-if __name__ == "__main__":
-    main()
+main()

@@ -3,7 +3,9 @@
 import os
 import sqlite3
 import stat
+import tempfile
 import threading
+from pathlib import Path
 
 import pytest
 import trio
@@ -177,6 +179,32 @@ async def test_waiting_appends_share_one_commit(store):
     assert commits.count("COMMIT") <= 3
 
 
+async def test_the_log_is_merged_while_nobody_waits(store):
+    await store.create_session(record())
+    merged = threading.Event()
+
+    def watch(connection: sqlite3.Connection) -> None:
+        connection.set_trace_callback(lambda sql: merged.set() if "wal_checkpoint" in sql else None)
+
+    await store._writer.run(watch)
+    for number in range(70):
+        await store.append("s1", [entry(f"k{number}")])
+    assert await trio.to_thread.run_sync(merged.wait, 10)
+    assert len(await keys(store)) == 70
+
+
+async def test_a_bug_while_opening_reaches_the_caller_and_not_the_next_one(store, monkeypatch):
+    def break_down() -> sqlite3.Connection:
+        raise RuntimeError("a bug")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(store._writer, "_open_file", break_down)
+        with trio.fail_after(10), pytest.raises(RuntimeError, match="a bug"):
+            await store.create_session(record())
+    await store.create_session(record())
+    assert await keys(store) == []
+
+
 async def test_a_full_disk_fails_the_big_append_and_not_its_neighbours(store):
     await fill(store, sessions=2, entries=10)
     pages: list[int] = []
@@ -339,15 +367,24 @@ READ_ONLY_USER = """
 """
 
 
+@pytest.fixture
+def open_folder():
+    """A folder that every user may enter."""
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        folder.chmod(0o755)
+        yield folder
+        (folder / "data").chmod(0o700)
+
+
 @pytest.mark.parametrize("folder_mode", [0o555, 0o777])
-async def test_a_read_only_file_is_read_and_work_goes_on_in_memory(path, folder_mode):
+async def test_a_read_only_file_is_read_and_work_goes_on_in_memory(open_folder, folder_mode):
+    path = open_folder / "data" / "s.db"
     store = SqliteStore(path)
     await fill(store)
     await store.aclose()
     path.chmod(0o444)
     path.parent.chmod(folder_mode)
-    for folder in path.parents[1:4]:
-        folder.chmod(folder.stat().st_mode | 0o011)
     before = path.read_bytes()
     with python(READ_ONLY_USER, path) as other:
         lines = [line_of(other) for _ in range(4)]
@@ -355,4 +392,3 @@ async def test_a_read_only_file_is_read_and_work_goes_on_in_memory(path, folder_
     assert lines[:3] == ["200", "['k'] mine", "1 True"]
     assert "lost are changes of: new, s1" in lines[3]
     assert path.read_bytes() == before
-    path.parent.chmod(0o700)
