@@ -14,16 +14,22 @@ from acp_server.config.load import for_session, load_user_config
 from acp_server.config.options import Options
 from acp_server.config.settings import SessionConfig
 from acp_server.setup import make_setup
-from runtime.conversation import Conversation, utc_now
-from runtime.errors import AuthRequired, InvalidParams, ResourceNotFound
+from runtime.conversation import Conversation
+from runtime.errors import InvalidParams, ResourceNotFound
 from runtime.events import Noticed
+from runtime.ids import new_id
 from runtime.loading import read_state, restore
-from runtime.ports import Client, Provider, SessionRecord, Store
+from runtime.ports import (
+    Client,
+    Provider,
+    SessionRecord,
+    Store,
+)
 from runtime.providers import catalog
 from runtime.providers.settings import ProviderSettings
 from runtime.session import Session
+from runtime.setup import utc_now
 from runtime.store.opening import open_store
-from runtime.ids import new_id
 
 CLOSE_SECONDS = 0.8
 """How long sessions get to end their turns when the process ends."""
@@ -40,7 +46,7 @@ class App:
     def __init__(self, options: Options, env: Mapping[str, str], client_factory: ClientFactory) -> None:
         self.sessions: dict[str, Session] = {}
         self._options = options
-        self._env = env
+        self.env = env
         self._client_factory = client_factory
         self._capabilities: Mapping[str, object] = {}
         self._client: Client | None = None
@@ -120,9 +126,14 @@ class App:
         roots = (Path(record.cwd),)
         setup = make_setup(config, self.provider)
         talk = Conversation(
-            record.session_id, roots, setup, store, self.client(config), state=read_state(record.state)
+            record.session_id,
+            roots,
+            setup,
+            store,
+            self.client(config),
+            state=read_state(record.state),
+            title=record.title,
         )
-        talk.title = record.title
         talk.pending += [Noticed("warning", "Configuration", text) for text in config.warnings]
         session = self.sessions[record.session_id] = Session(talk)
         return session
@@ -131,7 +142,7 @@ class App:
 
     def config(self, cwd: Path) -> SessionConfig:
         """The settings for a folder, read anew: a file that was just mended counts. Raises ConfigError."""
-        return for_session(load_user_config(self._options, self._env), cwd)
+        return for_session(load_user_config(self._options, self.env), cwd)
 
     def client(self, config: SessionConfig) -> Client:
         """The one who is told what happens."""
@@ -159,15 +170,6 @@ class App:
         """Import what the first prompt needs, while the user types."""
         if session.conversation.setup.kind:
             await trio.to_thread.run_sync(catalog.warm, session.conversation.setup.kind)
-
-    async def check_provider(self) -> None:
-        """Whether a prompt could be sent. Raises AuthRequired saying what is missing."""
-        settings = self.config(Path.cwd()).agent.provider
-        if settings is None:
-            raise AuthRequired("No model is configured: `wholeturn config path` names the file to write.")
-        if settings.api_key_env and not self._env.get(settings.api_key_env):
-            raise AuthRequired(f"Set the environment variable {settings.api_key_env} to your API key.")
-        await self.provider(settings)
 
     def _trouble(self, message: str) -> None:
         log.warning("%s", message)

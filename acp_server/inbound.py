@@ -1,25 +1,17 @@
-"""What a client sent, made into checked values: params, and a prompt's blocks as text for the model.
+"""What a client sent, made into checked values, or into an error that shows no received value.
 
-Knows the shapes of ACP but neither sessions nor turns, and never puts a received value into an error.
+Knows the shapes of ACP but neither sessions nor turns. What only a prompt needs is loaded with the first
+one: a new session does not wait for the models of content blocks.
 """
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from importlib import import_module
 from typing import TYPE_CHECKING, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from acp_server.file_uri import path_from_uri
 from runtime.errors import InvalidParams
-from schemas.acp.content import (
-    BlobContents,
-    ContentBlock,
-    ResourceBlock,
-    ResourceLinkBlock,
-    TextBlock,
-    TextContents,
-)
 from schemas.acp.prompt import PromptParams
 
 if TYPE_CHECKING:
@@ -54,68 +46,12 @@ def parse(model: type[M], params: object) -> M:
 def parse_prompt(params: object) -> Prompt:
     """Params of `session/prompt` as a `Prompt`. Raises InvalidParams, also for kinds not on offer."""
     parsed = parse(PromptParams, params)
+    text: str = import_module("acp_server.prompt_text").prompt_text(parsed.prompt)
     blocks = tuple(
         block.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_unset=True)
         for block in parsed.prompt
     )
-    return Prompt(parsed.session_id, prompt_text(parsed.prompt), blocks)
-
-
-def prompt_text(blocks: Sequence[ContentBlock]) -> str:
-    """The blocks as one user text, in order. Raises InvalidParams for images and sound.
-
-    Text goes in as it is, a link as a one-line reference, an embedded text in a fence under its URI.
-    Two blocks meet as they are if there is white space where they meet, else on a new line.
-    """
-    text = ""
-    for index, block in enumerate(blocks):
-        piece = _piece(index, block)
-        apart = not text or not piece or text[-1].isspace() or piece[0].isspace()
-        text += piece if apart else "\n" + piece
-    return text
-
-
-# ---------------------------------------------------------------- blocks
-
-
-def _piece(index: int, block: ContentBlock) -> str:
-    match block:
-        case TextBlock():
-            return block.text
-        case ResourceLinkBlock():
-            return _link(block)
-        case ResourceBlock(resource=TextContents() as contents):
-            return _fenced(contents)
-        case ResourceBlock(resource=BlobContents() as contents):
-            return _blob(contents)
-        case _:
-            # Only what `initialize` offered may arrive, and it offers neither images nor sound.
-            raise InvalidParams(f"Invalid params: prompt[{index}]: {block.type} content is not supported")
-
-
-def _link(block: ResourceLinkBlock) -> str:
-    # Tools take paths, so a file's path stands beside the URI, decoded.
-    path = path_from_uri(block.uri)
-    place = f", file {_one_line(path)}" if path else ""
-    return f"[resource: {_one_line(block.title or block.name)}{place}]({_one_line(block.uri)})"
-
-
-def _fenced(contents: TextContents) -> str:
-    runs = re.findall(r"`{3,}", contents.text)
-    fence = "`" * max((len(run) + 1 for run in runs), default=3)
-    end = "" if contents.text.endswith("\n") else "\n"
-    return f"\nContents of {_one_line(contents.uri)}:\n{fence}\n{contents.text}{end}{fence}\n"
-
-
-def _blob(contents: BlobContents) -> str:
-    kind = _one_line(contents.mime_type or "unknown type")
-    size = len(contents.blob) * 3 // 4
-    return f"\n[binary resource, {kind}, about {size} bytes, contents not shown]({_one_line(contents.uri)})\n"
-
-
-def _one_line(value: str) -> str:
-    """No line break or control character, so that a name cannot pose as a line of the prompt."""
-    return " ".join("".join(c if c.isprintable() else " " for c in value).split())
+    return Prompt(parsed.session_id, text, blocks)
 
 
 # ---------------------------------------------------------------- errors

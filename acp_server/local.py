@@ -49,7 +49,7 @@ def advice(options: Sequence[tuple[str, str]], path: str) -> str:
 
 async def show_help(talk: Conversation) -> str:
     """Commands, model and limits."""
-    route, profile = talk.route, talk.setup.profile
+    route, profile = talk.keeper.route, talk.setup.profile
     budget = effective_context_budget(profile, route)
     named = f"{route.model or 'its default model'} by {route.provider}"
     model = named if talk.setup.kind else "none configured"

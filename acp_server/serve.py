@@ -17,7 +17,9 @@ from acp_server.methods.table import METHODS
 from acp_server.stdio import WireFds
 from acp_server.streams import open_stream
 from acp_server.wire_options import wire_options
-from runtime.ports import Client
+from runtime.ports import (
+    Client,
+)
 from schemas.acp.initialize import ClientCapabilities, InitializeParams
 
 

@@ -5,11 +5,14 @@ from functools import cache
 
 from acp_server.config.settings import SessionConfig
 from acp_server.local import answer_locally
-from runtime.conversation import Setup
 from runtime.errors import NoModelConfigured
-from runtime.ports import Provider, Tool
+from runtime.ports import (
+    Provider,
+    Tool,
+)
 from runtime.profiles import Route
 from runtime.providers.settings import ProviderSettings
+from runtime.setup import Setup
 from runtime.tools import catalog
 
 SYSTEM_PROMPT = """\

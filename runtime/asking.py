@@ -15,7 +15,13 @@ from runtime.errors import ProviderError, find_error
 from runtime.events import AgentText, AgentThought
 from runtime.history.overflow import is_context_overflow
 from runtime.ids import new_id
-from runtime.ports import CallPart, ModelRequest, Part, TextPart, ThoughtPart
+from runtime.model import (
+    CallPart,
+    ModelRequest,
+    Part,
+    TextPart,
+    ThoughtPart,
+)
 from runtime.prompt_tools import TagFilter
 from runtime.rows import ToolCall
 from runtime.steps import Recorder
@@ -40,11 +46,11 @@ class Asking:
 
         Raises ProviderError, ContextWindowExceeded; `draft` then holds what was shown.
         """
-        composed = await self._talk.compose(self._recorder, number, with_tools=with_tools)
+        composed = await self._talk.keeper.compose(self._recorder, number, with_tools=with_tools)
         while True:
-            specs = self._talk.native_specs if with_tools else ()
+            specs = self._talk.keeper.native_specs if with_tools else ()
             request = ModelRequest(
-                self._talk.route.model, composed.segments, specs, composed.max_output_tokens
+                self._talk.keeper.route.model, composed.segments, specs, composed.max_output_tokens
             )
             try:
                 return await self._stream(number, request, with_tools)
@@ -53,7 +59,7 @@ class Asking:
                 shown = self.draft is not None and not self.draft.empty
                 if shown or not is_context_overflow(error):
                     raise
-                composed = await self._talk.recover(
+                composed = await self._talk.keeper.recover(
                     error, composed, self._recorder, number, with_tools=with_tools
                 )
 
@@ -77,7 +83,7 @@ class Asking:
             case TextPart(text):
                 await self._show_text(draft, draft.add_text(text))
             case ThoughtPart(text):
-                await self._talk.emit(AgentThought(draft.add_thought(text), text))
+                await self._talk.emit(AgentThought(draft.thought.add(text), text))
             case CallPart(call=call):
                 await self._take_call(draft, call, with_tools)
             case _:
@@ -97,7 +103,7 @@ class Asking:
 
     async def _show_text(self, draft: Draft, text: str) -> None:
         if text:
-            await self._talk.emit(AgentText(draft.message_id, text))
+            await self._talk.emit(AgentText(draft.answer.id, text))
 
     @asynccontextmanager
     async def _saving(self, draft: Draft) -> AsyncIterator[None]:

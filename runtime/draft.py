@@ -4,49 +4,70 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from runtime.history.prompt_mode import prompt_mode_calls
-from runtime.ports import CallPart, CallStartPart, Part, StopPart, TextPart, ThoughtPart, UsagePart
+from runtime.model import CallPart, CallStartPart, Part, StopPart, TextPart, ThoughtPart, UsagePart
 from runtime.prompt_tools import TagFilter
 from runtime.rows import ToolCall
 from schemas.transcript import CallRecord, PartialStep, ReplyStep, UsageRecord
 
 
 @dataclass(slots=True)
+class Message:
+    """A message that grows. Its id is made with its first piece; `saved` pieces are written already."""
+
+    new_id: Callable[[], str]
+    id: str = ""
+    pieces: list[str] = field(default_factory=list)
+    saved: int = 0
+
+    def add(self, text: str) -> str:
+        """Keep a piece; returns the message's id."""
+        self.id = self.id or self.new_id()
+        self.pieces.append(text)
+        return self.id
+
+    def text(self) -> str:
+        """The whole."""
+        return "".join(self.pieces)
+
+    def unsaved(self) -> str:
+        """What came since the last call."""
+        text = "".join(self.pieces[self.saved :])
+        self.saved = len(self.pieces)
+        return text
+
+
 class Draft:
     """One provider call's answer in the making. new_id: ids for messages; call_id(n): for the n-th call.
 
     shown: hides calls that the model writes into its text (prompt mode); None with native calls.
     """
 
-    iteration: int
-    new_id: Callable[[], str]
-    call_id: Callable[[int], str]
-    shown: TagFilter | None = None
-    message_id: str = ""
-    thought_id: str = ""
-    texts: list[str] = field(default_factory=list)
-    thoughts: list[str] = field(default_factory=list)
-    calls: list[CallRecord] = field(default_factory=list)
-    usage: UsagePart | None = None
-    stop: str = ""
-    saved: tuple[int, int] = (0, 0)
+    def __init__(
+        self,
+        iteration: int,
+        new_id: Callable[[], str],
+        call_id: Callable[[int], str],
+        shown: TagFilter | None = None,
+    ) -> None:
+        self.iteration = iteration
+        self.call_id = call_id
+        self.shown = shown
+        self.answer = Message(new_id)
+        self.thought = Message(new_id)
+        self.calls: list[CallRecord] = []
+        self.usage: UsageRecord | None = None
+        self.stop = ""
 
     def add_text(self, text: str) -> str:
-        """Keep a piece of the answer; returns what of it can be shown, under `message_id`."""
-        self.message_id = self.message_id or self.new_id()
-        self.texts.append(text)
+        """Keep a piece of the answer; returns what of it can be shown."""
+        self.answer.add(text)
         return text if self.shown is None else self.shown.feed(text)
 
     def written_calls(self) -> list[ToolCall]:
         """The calls that stand in the text of a whole reply, in prompt mode."""
         if self.shown is None:
             return []
-        return [ToolCall("", found.name, found.arguments) for found in prompt_mode_calls("".join(self.texts))]
-
-    def add_thought(self, text: str) -> str:
-        """Keep a piece of reasoning; returns its message id."""
-        self.thought_id = self.thought_id or self.new_id()
-        self.thoughts.append(text)
-        return self.thought_id
+        return [ToolCall("", found.name, found.arguments) for found in prompt_mode_calls(self.answer.text())]
 
     def add_call(self, call: ToolCall) -> CallRecord:
         """Keep a complete call under an id of ours. A provider that names none gets ours back."""
@@ -58,8 +79,10 @@ class Draft:
     def note(self, part: Part) -> None:
         """Take in a part that shows nothing."""
         match part:
-            case UsagePart():
-                self.usage = part
+            case UsagePart(input_tokens, output_tokens, cached_tokens):
+                self.usage = UsageRecord(
+                    input_tokens=input_tokens, output_tokens=output_tokens, cached_tokens=cached_tokens
+                )
             case StopPart(reason):
                 self.stop = reason
             case TextPart() | ThoughtPart() | CallStartPart() | CallPart():
@@ -68,41 +91,32 @@ class Draft:
     @property
     def empty(self) -> bool:
         """Whether nothing has been shown."""
-        return not (self.texts or self.thoughts or self.calls)
+        return not (self.answer.pieces or self.thought.pieces or self.calls)
 
     def unsaved(self) -> PartialStep | None:
         """What was shown since the last save, as a step; None when there is nothing new."""
-        texts, thoughts = self.saved
-        text, thought = "".join(self.texts[texts:]), "".join(self.thoughts[thoughts:])
+        text, thought = self.answer.unsaved(), self.thought.unsaved()
         if not text and not thought:
             return None
-        self.saved = (len(self.texts), len(self.thoughts))
         return PartialStep(
             iteration=self.iteration,
-            message_id=self.message_id,
+            message_id=self.answer.id,
             text=text,
-            thought_id=self.thought_id,
+            thought_id=self.thought.id,
             thought=thought,
             prompt_mode=self.shown is not None,
         )
 
     def reply(self, *, interrupted: bool = False) -> ReplyStep:
         """The whole as a step."""
-        usage = self.usage
         return ReplyStep(
             iteration=self.iteration,
-            message_id=self.message_id,
-            text="".join(self.texts),
-            thought_id=self.thought_id,
-            thought="".join(self.thoughts),
+            message_id=self.answer.id,
+            text=self.answer.text(),
+            thought_id=self.thought.id,
+            thought=self.thought.text(),
             calls=tuple(self.calls),
-            usage=None
-            if usage is None
-            else UsageRecord(
-                input_tokens=usage.input_tokens,
-                output_tokens=usage.output_tokens,
-                cached_tokens=usage.cached_tokens,
-            ),
+            usage=self.usage,
             stop=self.stop or "end",
             interrupted=interrupted,
             prompt_mode=self.shown is not None,

@@ -7,11 +7,12 @@ from contextlib import aclosing
 
 from runtime.conversation import Conversation
 from runtime.errors import StoreError
-from runtime.events import UsageChanged
-from runtime.history.compose import compose
 from runtime.history.turns import restore_history
 from runtime.ids import new_id
-from runtime.ports import Store
+from runtime.keeper import system_rows
+from runtime.ports import (
+    Store,
+)
 from runtime.record import TurnRecord, read_turns
 from runtime.restore import turn_events, turn_rows
 from runtime.rows import Row
@@ -43,23 +44,16 @@ async def kept_turns(store: Store, session_id: str, state: SessionState) -> list
 
 async def restore(talk: Conversation) -> None:
     """Fill a conversation's history from the store. What no longer fits its limits goes, and is told."""
-    talk.history = restore_history(
-        await kept_turns(talk.store, talk.session_id, talk.state),
-        system=talk.system,
-        crumb_present=talk.state.history_has_trim_breadcrumb,
+    keeper = talk.keeper
+    keeper.history = restore_history(
+        await kept_turns(talk.store, talk.session_id, keeper.state),
+        system=system_rows(keeper.setup),
+        crumb_present=keeper.state.history_has_trim_breadcrumb,
     )
-    composed = compose(
-        talk.history,
-        talk.setup.profile,
-        talk.route,
-        talk.native_specs,
-        callable_tools=frozenset(talk.setup.tools),
-        check_capacity=False,
-    )
-    talk.composed = composed
+    keeper.composed = keeper.fitted(check_capacity=False)
     recorder = Recorder(talk.store, talk.session_id, f"restore-{new_id()}")
-    for notice in composed.trims:
-        await talk.shorten(composed.history, notice, recorder, 0)
+    for notice in keeper.composed.trims:
+        await keeper.shorten(keeper.composed.history, notice, recorder, 0)
 
 
 async def replay(talk: Conversation) -> None:
@@ -71,16 +65,7 @@ async def replay(talk: Conversation) -> None:
 
 async def show(talk: Conversation, turn: TurnRecord) -> None:
     """One turn's events. The first turn that the model still gets says how many before it are gone."""
-    first = talk.state.dropped_turns and turn.turn_id == talk.state.first_turn_id
-    dropped = talk.state.dropped_turns if first else 0
+    first = talk.keeper.state.dropped_turns and turn.turn_id == talk.keeper.state.first_turn_id
+    dropped = talk.keeper.state.dropped_turns if first else 0
     for event in turn_events(turn, restored_dropped_turns=dropped):
         await talk.emit(event)
-
-
-async def show_usage(talk: Conversation) -> None:
-    """The meter after a load."""
-    composed = talk.composed
-    if composed is not None:
-        await talk.emit(
-            UsageChanged(composed.estimated_tokens, talk.size, composed.budget.reported_window is None)
-        )

@@ -5,95 +5,15 @@ Every `async` method may block and is a trio checkpoint; all of them may be canc
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Protocol
 
 from runtime.events import Event, Location, ToolKind
-from runtime.rows import Row, ToolCall, ToolSpec
+from runtime.model import ModelRequest, Part
+from runtime.rows import ToolSpec
 
 # ---------------------------------------------------------------- provider
-
-StopReason = Literal["end", "tool_calls", "length", "refusal"]
-
-
-@dataclass(frozen=True, slots=True)
-class TextPart:
-    """A piece of the visible answer."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class ThoughtPart:
-    """A piece of reasoning."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class CallStartPart:
-    """The model began to name a call; `index` tells parallel calls apart until they are complete."""
-
-    index: int
-    id: str
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class CallPart:
-    """A complete call. Always sent once per call, also when no CallStartPart came before."""
-
-    index: int
-    call: ToolCall
-
-
-@dataclass(frozen=True, slots=True)
-class UsagePart:
-    """Tokens as the provider counted them; input includes what came from its cache."""
-
-    input_tokens: int
-    output_tokens: int
-    cached_tokens: int = 0
-
-
-@dataclass(frozen=True, slots=True)
-class StopPart:
-    """Why the answer ended. A stream that ends without one was dropped: the adapter raises."""
-
-    reason: StopReason
-
-
-Part = TextPart | ThoughtPart | CallStartPart | CallPart | UsagePart | StopPart
-
-
-@dataclass(slots=True)
-class Segment:
-    """A run of rows that is sent as one piece; `encoded` keeps its wire bytes per adapter codec name.
-
-    Rows of a segment never change once it is part of a request, so the bytes stay stable and are
-    made once: the sent prefix is byte-identical from request to request.
-    """
-
-    rows: tuple[Row, ...]
-    encoded: dict[str, bytes] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class ModelRequest:
-    """One provider call. segments: in order, system rows first.
-
-    max_output_tokens: None leaves it to the provider.
-    """
-
-    model: str
-    segments: tuple[Segment, ...]
-    tools: tuple[ToolSpec, ...] = ()
-    max_output_tokens: int | None = None
-
-    def rows(self) -> list[Row]:
-        """All rows in order, for checks and logs."""
-        return [row for segment in self.segments for row in segment.rows]
 
 
 class Provider(Protocol):

@@ -116,7 +116,7 @@ class Session:
                 return CANCELLED
             raise
         await self._settle(turn, ticket, None)
-        return CANCELLED if ticket.cancelled else turn.stop_reason
+        return CANCELLED if ticket.cancelled else turn.ending.stop_reason
 
     async def _settle(self, turn: Turn, ticket: Ticket, error: BaseException | None) -> None:
         broken = ticket.cancelled or error is not None

@@ -22,25 +22,25 @@ async def settle(turn: Turn, *, error: BaseException | None, cancelled: bool) ->
     before = await close_open(turn, outcome)
     excluded = turn.stage is Stage.LOCAL or never_sent(turn, error)
     if outcome == "error":
-        turn.told = sentence(error)
-    told_id = new_id() if turn.told else ""
-    if turn.told:
-        await turn.talk.emit(AgentText(told_id, turn.told))
-    turn.talk.history.close_turn()
+        turn.ending.told = sentence(error)
+    told_id = new_id() if turn.ending.told else ""
+    if turn.ending.told:
+        await turn.talk.emit(AgentText(told_id, turn.ending.told))
+    turn.talk.keeper.history.close_turn()
     if excluded and turn.before is not None:
-        turn.talk.history = turn.before
+        turn.talk.keeper.history = turn.before
     step = EndStep(
         outcome=outcome,
-        stop_reason="cancelled" if outcome == "cancelled" else turn.stop_reason,
+        stop_reason="cancelled" if outcome == "cancelled" else turn.ending.stop_reason,
         told_id=told_id,
-        told=turn.told,
+        told=turn.ending.told,
         excluded=excluded,
     )
     if turn.stage is Stage.NEW:
         return
     await turn.recorder.end(step, before)
     if outcome == "done" and turn.current.reply is not None:
-        await turn.talk.trim_after(turn.current.reply, turn.recorder, turn.number)
+        await turn.talk.keeper.trim_after(turn.current.reply, turn.recorder, turn.number)
     await turn.talk.end_prompt(title_of(turn.prompt.text))
 
 
@@ -87,5 +87,5 @@ async def close_open(turn: Turn, outcome: Outcome) -> list[tuple[str, Step]]:
         await turn.tools.show_end(step)
     if turn.stage in (Stage.ASKED, Stage.ANSWERED):
         rows = list(iteration_rows(turn.current, FAILED_TURN_RESULT))
-        turn.talk.history.append(closed(rows, outcome))
+        turn.talk.keeper.history.append(closed(rows, outcome))
     return steps

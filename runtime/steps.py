@@ -3,7 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from runtime.ports import Store, StoredEntry
+from runtime.ports import (
+    Store,
+    StoredEntry,
+)
 from schemas.transcript import (
     AttemptStep,
     EndStep,

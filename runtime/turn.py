@@ -48,6 +48,14 @@ class Stage(StrEnum):
     ANSWERED = "answered"
 
 
+@dataclass(slots=True)
+class Ending:
+    """How a turn ends: its ACP stop reason, and last words that are shown but not the model's."""
+
+    stop_reason: str = "end_turn"
+    told: str = ""
+
+
 class Turn:
     """One prompt's work. `run` may be cancelled anywhere; the caller then settles it, shielded."""
 
@@ -59,10 +67,9 @@ class Turn:
         self.tools = ToolRun(talk.setup.tools, talk.tool_context, self.recorder, talk.emit, limit)
         self.asking = Asking(talk, self.recorder, self.tools)
         self.stage = Stage.NEW
-        self.stop_reason = "end_turn"
+        self.ending = Ending()
         self.number = 0
         self.current = Iteration()
-        self.told = ""
         self.before: History | None = None
 
     async def run(self) -> None:
@@ -73,10 +80,10 @@ class Turn:
         )
         answer = await self.talk.local_answer(self.prompt.text)
         if answer is not None:
-            self.told, self.stage = answer, Stage.LOCAL
+            self.ending.told, self.stage = answer, Stage.LOCAL
             return
-        self.before = copy(self.talk.history)
-        self.talk.history.open_turn(self.recorder.turn_id, Row("user", self.prompt.text))
+        self.before = copy(self.talk.keeper.history)
+        self.talk.keeper.history.open_turn(self.recorder.turn_id, Row("user", self.prompt.text))
         self.stage = Stage.ASKED
         await self._rounds()
         self.stage = Stage.ANSWERED
@@ -93,7 +100,7 @@ class Turn:
                 self.close_iteration()
                 await self._say_to_model(self.number + 1, parse_error(bad))
             else:
-                self.stop_reason = STOP_REASONS.get(reply.stop, "end_turn")
+                self.ending.stop_reason = STOP_REASONS.get(reply.stop, "end_turn")
                 return
         self.number = limit
         await self._ask_last(limit)
@@ -102,9 +109,9 @@ class Turn:
         """The limit is reached: one more call, without tools, for the best answer so far."""
         await self._say_to_model(limit, LIMIT_PROMPT)
         reply = await self._ask(with_tools=False)
-        self.stop_reason = "max_turn_requests"
+        self.ending.stop_reason = "max_turn_requests"
         line = LIMIT_LINE.format(limit=limit)
-        self.told = f"\n\n{line}" if reply.text else line
+        self.ending.told = f"\n\n{line}" if reply.text else line
 
     async def _ask(self, *, with_tools: bool = True) -> ReplyStep:
         """A whole reply: durable before its tools run; a last one is committed with the turn's end."""
@@ -112,14 +119,14 @@ class Turn:
         self.current.reply = reply
         if reply.calls:
             await self.recorder.reply(reply)
-        await self.talk.count_usage(reply)
+        await self.talk.keeper.count_usage(reply)
         return reply
 
     async def _say_to_model(self, number: int, text: str) -> None:
         """A row of our own, in front of the turn's provider call `number`."""
         step = RuntimeStep(text=text)
         await self.recorder.runtime(number, step)
-        self.talk.history.append([Row("user", text, origin="runtime")])
+        self.talk.keeper.history.append([Row("user", text, origin="runtime")])
 
     def _unreadable(self, reply: ReplyStep) -> int:
         """How many calls in a prompt-mode reply could not be read."""
@@ -128,4 +135,4 @@ class Turn:
     def close_iteration(self) -> None:
         """Hand the finished round over to the history, the reply and all its results in one piece."""
         done, self.current = self.current, Iteration()
-        self.talk.history.append(list(iteration_rows(done, "")))
+        self.talk.keeper.history.append(list(iteration_rows(done, "")))

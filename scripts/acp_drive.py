@@ -91,6 +91,13 @@ class Memory:
         self._look()
         return max(self._peak, status_bytes(self._pid, "VmHWM"))
 
+    def cpu_seconds(self) -> float:
+        """CPU time of the agent itself so far; 0 where it cannot be read."""
+        with contextlib.suppress(OSError):
+            fields = Path(f"/proc/{self._pid}/stat").read_text().rsplit(")", 1)[1].split()
+            return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        return 0.0
+
     def stop(self) -> None:
         """No more samples."""
         self._done.set()

@@ -14,14 +14,16 @@ from bench_table import median
 from mock_text import prose
 from runtime.history.compose import Composed, compose
 from runtime.history.turns import History
-from runtime.ports import ModelRequest
+from runtime.model import (
+    ModelRequest,
+)
 from runtime.profiles import Profile, Route
 from runtime.providers.openai_request import CODEC, BodyShape, BodyWriter
 from runtime.rows import Row, ToolCall
 
 SYSTEM = "You are a careful assistant."
 ROUTE = Route(provider="bench", model="bench", context_window=None)
-WIDE = Profile(max_context_tokens=10_000_000)
+WIDE = Profile(max_history_messages=100_000, max_context_tokens=10_000_000)
 
 
 class Session:

@@ -22,8 +22,10 @@ def say_in_turns(talks: dict[str, Talk]) -> dict[str, list[Turn]]:
     return turns
 
 
-def measure(rig: Rig, late: int) -> tuple[dict[str, list[float]], dict[tuple[str, int], float]]:
-    """Own milliseconds of each measured turn by session, and peak megabytes by (session, turn)."""
+def measure(
+    rig: Rig, late: int
+) -> tuple[dict[str, list[float]], dict[tuple[str, int], float], dict[str, float]]:
+    """Own milliseconds of each measured turn by session, peak megabytes by (session, turn), CPU ms a turn."""
     peak: dict[tuple[str, int], float] = {}
     with rig.ours(sample_memory=True) as ours, rig.bare(sample_memory=True) as bare:
         talks = {"late": Talk(ours), "bare late": Talk(bare)}
@@ -35,23 +37,27 @@ def measure(rig: Rig, late: int) -> tuple[dict[str, list[float]], dict[tuple[str
             fresh = {"early": Talk(fresh_ours), "bare early": Talk(fresh_bare)}
             for talk in fresh.values():
                 talk.advance(EARLY - MEASURED // 2)
+            used = {name: talk.agent.memory.cpu_seconds() for name, talk in fresh.items()}
             turns = say_in_turns(talks | fresh)
+            cpu = {name: talk.agent.memory.cpu_seconds() - used[name] for name, talk in fresh.items()}
         for name, talk in talks.items():
             peak[name, late] = talk.agent.memory.peak_bytes() / 1e6
-    return {name: rig.mock.own_ms(done) for name, done in turns.items()}, peak
+    own = {name: rig.mock.own_ms(done) for name, done in turns.items()}
+    return own, peak, {name: 1e3 * seconds / MEASURED for name, seconds in cpu.items()}
 
 
 def section(rig: Rig) -> list[Row]:
     """Time rows, then memory rows."""
     late = 200 if rig.quick else 1000
     rig.mock.configure(reply_chars=2000, chunks=40, tool_loop=0, chunk_delay=0, log_pieces=False)
-    own, peak = measure(rig, late)
+    own, peak, cpu = measure(rig, late)
     early, end = f"ours at {EARLY}", f"bare loop at {late}"
     middle = {name: median(values) for name, values in own.items()}
     most = {name: quantile(values, 0.9) for name, values in own.items()}
     memory = [peak["late", late], peak["late", EARLY], peak["bare late", late]]
     return [
         Row(f"a turn at {EARLY}", middle["early"], middle["bare early"], "bare loop", bound=3),
+        Row("  its CPU time", cpu["early"], cpu["bare early"], "bare loop"),
         Row(f"a turn at {late}", middle["late"], middle["early"], early, bound=1.2),
         Row("  nine of ten below", most["late"], most["early"], early),
         Row("  beside the bare loop", middle["late"], middle["bare late"], end),

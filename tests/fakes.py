@@ -6,15 +6,24 @@ from pathlib import Path
 
 import trio
 
-from runtime.conversation import Conversation, Setup
+from runtime.conversation import Conversation
 from runtime.errors import ToolError
 from runtime.events import AgentText, Event, HistoryTrimmed, ToolCallChanged, ToolKind
-from runtime.ports import Provider, SessionRecord, Store, Tool, ToolContext, ToolOutcome, ToolView
+from runtime.ports import (
+    Provider,
+    SessionRecord,
+    Store,
+    Tool,
+    ToolContext,
+    ToolOutcome,
+    ToolView,
+)
 from runtime.profiles import Profile, Route
 from runtime.providers.scripted import ScriptedProvider
 from runtime.providers.scripted_format import parse_script
 from runtime.rows import ToolSpec
 from runtime.session import Session
+from runtime.setup import Setup
 from runtime.store.memory import MemoryStore
 from runtime.turn import Prompt
 

@@ -53,7 +53,7 @@ def attributes(node: ast.ClassDef) -> set[str]:
 def broad_classes(source: str) -> list[str]:
     """Classes with too many public methods or attributes.
 
-    A record without methods is as broad as the thing that it describes, and is left alone.
+    A record, frozen or without methods, is as broad as the thing that it describes, and is left alone.
     """
     found = []
     for node in ast.walk(ast.parse(source)):
@@ -63,9 +63,14 @@ def broad_classes(source: str) -> list[str]:
         public = [name for name in methods if not name.startswith("_")]
         if len(public) > PUBLIC_METHODS:
             found.append(f"{node.name} has {len(public)} public methods, at most {PUBLIC_METHODS}")
-        if methods and (count := len(attributes(node))) > ATTRIBUTES:
+        if methods and not is_frozen(node) and (count := len(attributes(node))) > ATTRIBUTES:
             found.append(f"{node.name} has {count} attributes, at most {ATTRIBUTES}")
     return found
+
+
+def is_frozen(node: ast.ClassDef) -> bool:
+    """Whether the class is a frozen dataclass."""
+    return any("frozen=True" in ast.unparse(decorator) for decorator in node.decorator_list)
 
 
 def missing_docstring(source: str) -> list[str]:

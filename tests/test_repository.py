@@ -130,7 +130,7 @@ def test_no_file_speaks_of_a_machine_or_a_registry():
         for number, line in enumerate(text.splitlines(), 1)
         if FOREIGN.search(line)
     ]
-    assert found == []
+    assert not found, "\n".join(found)
 
 
 FOREIGN_SAMPLES = [
@@ -172,7 +172,7 @@ def test_every_path_in_the_documents_exists():
         for path in sorted(named_paths((ROOT / name).read_text()))
         if not (ROOT / path).exists() and not (ROOT / name).parent.joinpath(path).exists()
     ]
-    assert found == []
+    assert not found, "\n".join(found)
 
 
 def test_a_path_in_a_document_is_seen():

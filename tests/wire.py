@@ -43,24 +43,91 @@ class Ended(Exception):
     """The agent closed its output, or its input is broken."""
 
 
+class Inbox:
+    """All that came from a server, in order, each line checked; and the waiting for more."""
+
+    def __init__(self, *, trim_exception: bool) -> None:
+        self.frames: list[Json] = []
+        self.ended = trio.Event()
+        self.conformance = Conformance(trim_exception=trim_exception)
+        self.order = Order()
+        self.torn_is_fine = False
+        self._fault: BaseException | None = None
+        self._news = trio.lowlevel.ParkingLot()
+        self._reading = trio.Event()
+        self._reading.set()
+
+    async def until(self, wanted: Callable[[Json], object], since: int) -> Json:
+        """The first message that fits, of those from number `since` on; None to come: Ended."""
+        with trio.fail_after(PATIENCE):
+            while True:
+                self.check()
+                for since in range(since, len(self.frames)):
+                    if wanted(self.frames[since]):
+                        return self.frames[since]
+                since = len(self.frames)
+                if self.ended.is_set():
+                    raise Ended("the agent ended without such a message")
+                await self._news.park()
+
+    def check(self) -> None:
+        """Raise what was wrong with anything that came so far."""
+        if self._fault is not None:
+            raise self._fault
+
+    def pause(self) -> None:
+        """Read no more (but for what is being read at this moment): the pipe fills up."""
+        self._reading = trio.Event()
+
+    def unpause(self) -> None:
+        """Read again."""
+        self._reading.set()
+
+    async def read(self, stream: trio.abc.ReceiveStream, called: Callable[[Json], None]) -> None:
+        """Take in lines to the end. called: gets each call of the agent that wants an answer."""
+        held = b""
+        try:
+            while data := await self._some(stream):
+                *lines, held = (held + data).split(b"\n") if b"\n" in data else [held + data]
+                for line in lines:
+                    self._take(line, called)
+            if held and not self.torn_is_fine:
+                raise AssertionError(f"stray bytes at the end of stdout: {held[:200]!r}")
+        except (AssertionError, ValueError, KeyError, TypeError) as error:
+            self._fault = error
+        except (trio.ClosedResourceError, trio.BrokenResourceError):
+            pass  # the test closed it
+        finally:
+            self.ended.set()
+            self._news.unpark_all()
+
+    async def _some(self, stream: trio.abc.ReceiveStream) -> bytes:
+        await self._reading.wait()
+        return bytes(await stream.receive_some(1 << 18))
+
+    def _take(self, line: bytes, called: Callable[[Json], None]) -> None:
+        if len(line) > LONGEST_LINE:
+            raise AssertionError(f"a line of {len(line)} bytes")
+        try:
+            frame = self.conformance.line("agent", line.decode("utf-8"))
+        except (AssertionError, ValueError) as error:
+            raise AssertionError(f"{error!r} in the line {line[:2000]!r}") from error
+        self.order.came(frame)
+        self.frames.append(frame)
+        self._news.unpark_all()
+        if "method" in frame and "id" in frame:
+            called(frame)
+
+
 class Agent:
     """One server process as its client sees it. `frames`: all that came, in order."""
 
-    def __init__(
-        self, process: trio.Process, handlers: Mapping[str, Handler], *, trim_exception: bool, log: Path
-    ) -> None:
+    def __init__(self, process: trio.Process, inbox: Inbox, log: Path) -> None:
         self.process = process
-        self.frames: list[Json] = []
-        self.ended = trio.Event()
-        self.log = log
-        self._handlers = handlers
-        self._conformance = Conformance(trim_exception=trim_exception)
-        self._order = Order()
-        self._fault: BaseException | None = None
-        self._news = trio.lowlevel.ParkingLot()
+        self.inbox = inbox
+        self.frames = inbox.frames
+        self._log = log
         self._counter = 100
-
-    # ------------------------------------------------------------ sending
 
     async def send(self, frame: Mapping[str, Any], *, valid: bool = True) -> None:
         """Send a message. valid=False: it is wrong on purpose, so any answer but a result is fine."""
@@ -69,9 +136,9 @@ class Agent:
     async def send_bytes(self, data: bytes, *says: Mapping[str, Any], valid: bool = True) -> None:
         """Send raw bytes. says: the messages that are in them, as far as they may be answered."""
         for frame in says:
-            self._order.sent(frame)
+            self.inbox.order.sent(frame)
             with contextlib.nullcontext() if valid else contextlib.suppress(NonConformant):
-                self._conformance.frame("client", frame)
+                self.inbox.conformance.frame("client", frame)
         assert self.process.stdin is not None  # piped below
         try:
             with trio.fail_after(PATIENCE):
@@ -90,12 +157,14 @@ class Agent:
         """Send a notification."""
         await self.send({"jsonrpc": "2.0", "method": method, "params": params})
 
-    # ------------------------------------------------------------ receiving
+    async def until(self, wanted: Callable[[Json], object], *, since: int = 0) -> Json:
+        """The first message that fits, of those from number `since` on. Raises Ended if none can come."""
+        return await self.inbox.until(wanted, since)
 
     async def answer(self, request_id: object) -> Json:
         """The whole response to a request. Raises Ended when there will be none."""
         key = json.dumps(request_id)
-        return await self.until(lambda f: "method" not in f and json.dumps(f["id"]) == key)
+        return await self.until(lambda frame: "method" not in frame and json.dumps(frame["id"]) == key)
 
     async def result(self, request_id: object) -> Json:
         """The result of a request. Raises Refused for an error answer."""
@@ -109,29 +178,9 @@ class Agent:
         """Send a request and wait for its result."""
         return await self.result(await self.request(method, params, valid=valid))
 
-    async def until(self, wanted: Callable[[Json], object], *, since: int = 0) -> Json:
-        """The first message that fits, of those from number `since` on; waits for it."""
-        with trio.fail_after(PATIENCE):
-            while True:
-                self.check()
-                for since in range(since, len(self.frames)):
-                    if wanted(self.frames[since]):
-                        return self.frames[since]
-                since = len(self.frames)
-                if self.ended.is_set():
-                    raise Ended(f"no such message; stderr: {self.stderr()[-2000:]}")
-                await self._news.park()
-
-    def check(self) -> None:
-        """Raise what was wrong with anything that came so far."""
-        if self._fault is not None:
-            raise self._fault
-
-    # ------------------------------------------------------------ ending
-
     def stderr(self) -> str:
         """What it logged so far."""
-        return self.log.read_text("utf-8", "replace")
+        return self._log.read_text("utf-8", "replace")
 
     async def close(self, *, seconds: float = PATIENCE) -> int:
         """Close its input, as an editor does, and wait for its end. Returns the exit status."""
@@ -143,51 +192,30 @@ class Agent:
         """Wait for its end and for the last of its output. Returns the exit status."""
         with trio.fail_after(seconds):
             status = await self.process.wait()
-            await self.ended.wait()
-        self.check()
+            await self.inbox.ended.wait()
+        self.inbox.check()
         return status
 
     async def kill(self) -> None:
-        """As if the power had gone."""
+        """As if the power had gone: what it was writing may be torn."""
+        self.inbox.torn_is_fine = True
         self.process.send_signal(signal.SIGKILL)
         await self.wait()
 
-    # ------------------------------------------------------------ the reader
 
-    async def _read(self, nursery: trio.Nursery) -> None:
-        assert self.process.stdout is not None  # piped below
-        held = bytearray()
-        try:
-            async for data in self.process.stdout:
-                *lines, rest = bytes(held + data).split(b"\n") if b"\n" in data else (bytes(held + data),)
-                held = bytearray(rest)
-                for line in lines:
-                    self._take(line, nursery)
-            # A killed process may leave half a line.
-            if held and self.process.returncode != -signal.SIGKILL:
-                raise AssertionError(f"stray bytes at the end of stdout: {bytes(held[:200])!r}")
-        except (AssertionError, ValueError, KeyError, TypeError) as error:
-            self._fault = error
-        except (trio.ClosedResourceError, trio.BrokenResourceError):
-            pass
-        finally:
-            self.ended.set()
-            self._news.unpark_all()
+class Answering:
+    """Answers the agent's calls in tasks of their own, and fails the test at one that was not offered."""
 
-    def _take(self, line: bytes, nursery: trio.Nursery) -> None:
-        if len(line) > LONGEST_LINE:
-            raise AssertionError(f"a line of {len(line)} bytes")
-        try:
-            frame = self._conformance.line("agent", line.decode("utf-8"))
-        except (AssertionError, ValueError) as error:
-            raise AssertionError(f"{error!r} in the line {line[:2000]!r}") from error
-        self._order.came(frame)
-        self.frames.append(frame)
-        self._news.unpark_all()
-        if "method" in frame and "id" in frame:
-            if frame["method"] not in self._handlers:
-                raise AssertionError(f"{frame['method']} was called, which this client does not offer")
-            nursery.start_soon(self._serve, frame)
+    def __init__(self, agent: Agent, handlers: Mapping[str, Handler], nursery: trio.Nursery) -> None:
+        self._agent = agent
+        self._handlers = handlers
+        self._nursery = nursery
+
+    def called(self, frame: Json) -> None:
+        """A call came."""
+        if frame["method"] not in self._handlers:
+            raise AssertionError(f"{frame['method']} was called, which this client does not offer")
+        self._nursery.start_soon(self._serve, frame)
 
     async def _serve(self, frame: Json) -> None:
         reply: Json = {"jsonrpc": "2.0", "id": frame["id"]}
@@ -195,8 +223,9 @@ class Agent:
             reply["result"] = await self._handlers[frame["method"]](frame["params"])
         except Refused as refused:
             reply["error"] = refused.error
+        # What a handler gives is the test's choice: clients that answer nonsense are part of the trouble.
         with contextlib.suppress(Ended):
-            await self.send(reply)
+            await self._agent.send(reply, valid=False)
 
 
 def encoded(frame: Mapping[str, Any]) -> bytes:
@@ -237,12 +266,14 @@ async def start_agent(
             stderr=stderr,
             start_new_session=True,
         )
-    agent = Agent(process, handlers or {}, trim_exception=trim_exception, log=log)
+    agent = Agent(process, Inbox(trim_exception=trim_exception), log)
     try:
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(agent._read, nursery)
+            assert process.stdout is not None  # piped above
+            answering = Answering(agent, handlers or {}, nursery)
+            nursery.start_soon(agent.inbox.read, process.stdout, answering.called)
             yield agent
-            agent.check()
+            agent.inbox.check()
             if process.returncode is None:
                 assert await agent.close() == 0, agent.stderr()
             nursery.cancel_scope.cancel()

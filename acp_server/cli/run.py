@@ -25,7 +25,9 @@ from runtime.events import (
     ToolCallStarted,
     UsageChanged,
 )
-from runtime.ports import Client
+from runtime.ports import (
+    Client,
+)
 from runtime.session import Session
 from runtime.turn import Prompt
 

@@ -57,13 +57,17 @@ def run(given: argparse.Namespace) -> int:
         return _play_all(list(_fixtures(fixtures)), options)
     except KeyboardInterrupt:
         return INTERRUPTED
+    except BaseExceptionGroup as group:
+        if group.split(KeyboardInterrupt)[1] is None:
+            return INTERRUPTED
+        raise
 
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--timeout", type=_seconds, default=10.0, metavar="SECONDS", help="for a step that states none (10)"
     )
-    parser.add_argument("--cwd", help="working folder of the agent, $CWD (default: a new, empty one)")
+    parser.add_argument("--cwd", help="the folder $CWD for sessions (default: a new one, removed later)")
     parser.add_argument(
         "--env", action="append", type=_pair, metavar="KEY=VALUE", help="environment of the agent; repeatable"
     )

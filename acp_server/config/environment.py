@@ -10,7 +10,8 @@ import re
 import tomllib
 from collections.abc import Iterable, Mapping
 
-from acp_server.config.keys import MAX_DEPTH, Key, Tree, has_long_key, is_deep, printable, put, subtree
+from acp_server.config.depth import MAX_DEPTH, is_deep, long_key_line
+from acp_server.config.keys import Key, Tree, printable, put, subtree
 from acp_server.config.layers import Layer, Source, named_origins
 from acp_server.config.nearest import hint
 from acp_server.config.options import NAMED, PREFIX, Options
@@ -68,10 +69,8 @@ def unknown_variables(variables: Mapping[str, str]) -> list[str]:
 
 def _layer(source: Source, pairs: Pairs, folder: str) -> Layer:
     tree: Tree = {}
-    for key, (value, name) in pairs.items():
+    for key, (value, _) in pairs.items():
         put(tree, key, _typed(key, value))
-        if len(key) > MAX_DEPTH or is_deep(subtree(tree, key)):
-            raise ConfigError(f"{name}: is nested too deeply")
     return Layer(
         source, source, folder, tree, named_origins(source, {key: name for key, (_, name) in pairs.items()})
     )
@@ -82,14 +81,16 @@ def _typed(key: Key, value: object) -> object:
     if not isinstance(value, str) or takes_text(key):
         return value
     try:
-        parsed = tomllib.loads(f"value = {value}")
+        parsed = tomllib.loads(f"value = {value}") if long_key_line(value) is None else {}
     except (ValueError, RecursionError):
         return value
-    return parsed["value"] if len(parsed) == 1 else value
+    return parsed["value"] if len(parsed) == 1 and not is_deep(parsed) else value
 
 
 def _variable_key(name: str, tree: Tree) -> Key:
     parts = name[len(PREFIX) :].lower().split("__")
+    if len(parts) > MAX_DEPTH:
+        raise ConfigError(f"{printable(name)}: is nested too deeply")
     for depth in range(len(parts)):
         there = subtree(tree, tuple(parts[:depth])) if depth else None
         if isinstance(there, dict):
@@ -106,7 +107,7 @@ def _assignment(text: str) -> tuple[Key, tuple[object, str]]:
     key, equals, value = text.partition("=")
     shown = printable(key, 60)
     try:
-        plain = equals and "\n" not in key and not has_long_key(key)
+        plain = equals and "\n" not in key and long_key_line(key) is None
         tree = tomllib.loads(f"{key} = 0") if plain else {}
     except (ValueError, RecursionError):
         tree = {}

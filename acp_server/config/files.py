@@ -7,7 +7,8 @@ import tomllib
 from collections.abc import Callable
 from pathlib import Path
 
-from acp_server.config.keys import MAX_DEPTH, Key, Tree, has_long_key, is_deep, printable
+from acp_server.config.depth import MAX_DEPTH, is_deep, long_key_line
+from acp_server.config.keys import Key, Tree, printable
 from acp_server.config.layers import Layer, Origin, Source
 from runtime.errors import ConfigError
 
@@ -74,10 +75,9 @@ def _text(content: bytes, name: str) -> str:
 
 
 def _parse(text: str, name: str) -> Tree:
-    # The parser's memory grows with the square of a key's parts, so a very long key must not reach it.
-    for number, line in enumerate(text.split("\n"), 1):
-        if line.count(".") >= MAX_DEPTH and has_long_key(line):
-            raise ConfigError(f"{name}:{number}: a key has more than {MAX_DEPTH} parts")
+    line = long_key_line(text)
+    if line is not None:
+        raise ConfigError(f"{name}:{line}: a key has more than {MAX_DEPTH} parts")
     try:
         tree = tomllib.loads(text)
     except RecursionError as error:

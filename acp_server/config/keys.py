@@ -7,9 +7,6 @@ from collections.abc import Iterator
 Key = tuple[str, ...]
 Tree = dict[str, object]
 
-MAX_DEPTH = 32
-"""Levels that any source may nest; settings use four, a provider's options a few more."""
-
 _BARE = re.compile(r"[A-Za-z0-9_-]+")
 
 
@@ -48,30 +45,6 @@ def leaves(tree: Tree, prefix: Key = ()) -> Iterator[tuple[Key, object]]:
             yield from leaves(value, key)
         else:
             yield key, value
-
-
-def is_deep(value: object) -> bool:
-    """Whether tables and lists in `value` nest deeper than MAX_DEPTH."""
-    level = [value]
-    for _ in range(MAX_DEPTH + 1):
-        tables = [inner for around in level if isinstance(around, dict) for inner in around.values()]
-        lists = [inner for around in level if isinstance(around, list) for inner in around]
-        level = tables + lists
-        if not level:
-            return False
-    return True
-
-
-def has_long_key(line: str) -> bool:
-    """Whether a line of TOML holds a dotted key of more than MAX_DEPTH parts (or text that looks like one)."""
-    run = 0
-    for part in line.split("."):
-        word = part.strip()
-        quoted = len(word) > 1 and word[0] == word[-1] and word[0] in "\"'"
-        run = run + 1 if quoted or _BARE.fullmatch(word) else 0
-        if run >= MAX_DEPTH:
-            return True
-    return False
 
 
 def put(tree: Tree, key: Key, value: object) -> None:

@@ -9,8 +9,10 @@ from acp_server.inbound import parse
 from acp_server.local import COMMANDS
 from runtime.errors import InvalidParams
 from runtime.events import CommandsAvailable, Noticed
-from runtime.loading import replay, show_usage
-from runtime.ports import SessionRecord
+from runtime.loading import replay
+from runtime.ports import (
+    SessionRecord,
+)
 from runtime.session import Session
 from schemas.acp.session import CloseSessionParams, ListSessionsParams, LoadSessionParams, NewSessionParams
 
@@ -50,7 +52,7 @@ def load(app: App, params: Mapping[str, object]) -> Later:
         return {}
 
     async def then() -> None:
-        await show_usage(loaded[0].conversation)
+        await loaded[0].conversation.keeper.show_usage()
         await announce(loaded[0])
         await app.warm(loaded[0])
 

@@ -5,7 +5,6 @@ import signal
 import subprocess
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 
 import trio
 
@@ -130,14 +129,13 @@ class Agent:
         self._trace(line)
 
 
-async def start(command: Sequence[str], cwd: Path, environment: Mapping[str, str], trace: Trace) -> Agent:
-    """Start the command in a process group of its own. Raises OSError when it cannot."""
+async def start(command: Sequence[str], environment: Mapping[str, str], trace: Trace) -> Agent:
+    """Start the command here, in a process group of its own. Raises OSError when it cannot."""
     process = await trio.lowlevel.open_process(
         list(command),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        cwd=cwd,
         env=dict(environment),
         start_new_session=True,
     )

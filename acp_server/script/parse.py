@@ -158,8 +158,8 @@ def _env(kind: str, body: Mapping[str, object]) -> Action:
 def _write(kind: str, body: Mapping[str, object]) -> Action:
     path = PurePath(_string(body, kind))
     if path.is_absolute() or ".." in path.parts or not path.parts:
-        raise ValueError("write takes a path below the working folder")
-    return steps.Write(str(path), body.get("text", ""))
+        raise ValueError("write takes a path below $CWD")
+    return steps.Write(str(path), body.get("content", ""))
 
 
 def _note(kind: str, body: Mapping[str, object]) -> Action:
@@ -221,6 +221,6 @@ _KINDS: dict[str, tuple[_Builder, tuple[str, ...]]] = {
     "exit": (_exit, ("timeout",)),
     "set": (_set, ()),
     "env": (_env, ()),
-    "write": (_write, ("text",)),
+    "write": (_write, ("content",)),
     "note": (_note, ()),
 }

@@ -171,7 +171,7 @@ async def _write(stage: Stage, action: steps.Write) -> None:
     path = stage.cwd / action.path
     try:
         await trio.Path(path.parent).mkdir(parents=True, exist_ok=True)
-        await trio.Path(path).write_text(str(stage.fill(action.text)), encoding="utf-8", newline="")
+        await trio.Path(path).write_text(str(stage.fill(action.content)), encoding="utf-8", newline="")
     except OSError as error:
         raise Failed(f"{action.path} cannot be written: {error.strerror}") from error
 

@@ -17,7 +17,7 @@ from acp_server.script.variables import filled, filled_pattern
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How to play. timeout: seconds for a step that states none. cwd: None for a new folder, removed later.
+    """How to play. timeout: seconds for a step that states none. cwd: `$CWD`, None for a new folder.
 
     env: added to our own. grace: seconds for the agent to end by itself. trace: is told each line.
     """
@@ -65,7 +65,7 @@ class Stage:
         """Start it (anew)."""
         command = self.options.command
         try:
-            self.agent = await start(command, self.cwd, os.environ | self.environment, self.options.trace)
+            self.agent = await start(command, os.environ | self.environment, self.options.trace)
         except OSError as error:
             raise Failed(f"the agent {command[0]!r} cannot be started: {error.strerror}") from error
         self.nursery.start_soon(self.agent.listen)

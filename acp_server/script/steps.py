@@ -137,10 +137,10 @@ class Env:
 
 @dataclass(frozen=True, slots=True)
 class Write:
-    """Write a file below the working folder."""
+    """Write a file below `$CWD`."""
 
     path: str
-    text: object
+    content: object
 
 
 @dataclass(frozen=True, slots=True)

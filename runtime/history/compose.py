@@ -18,7 +18,9 @@ from runtime.history.notice import TrimNotice, merged
 from runtime.history.pairs import repair
 from runtime.history.running import shorten_running_turn
 from runtime.history.turns import History
-from runtime.ports import Segment
+from runtime.model import (
+    Segment,
+)
 from runtime.profiles import Profile, Route
 from runtime.rows import Row, ToolSpec
 

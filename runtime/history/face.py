@@ -5,7 +5,9 @@ from dataclasses import dataclass
 
 from runtime.history.estimate import RowPrice
 from runtime.history.pairs import call_ids, pairs_ok
-from runtime.ports import Segment
+from runtime.model import (
+    Segment,
+)
 from runtime.rows import Row
 
 

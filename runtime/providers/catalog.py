@@ -6,7 +6,9 @@ from types import MappingProxyType, ModuleType
 from typing import cast
 
 from runtime.errors import ConfigError
-from runtime.ports import Provider
+from runtime.ports import (
+    Provider,
+)
 from runtime.providers.settings import ProviderSettings, nearest
 
 KINDS: Mapping[str, str] = MappingProxyType(

@@ -18,7 +18,10 @@ import httpx2
 import trio
 
 from runtime.errors import AuthRequired, ProviderError, ProviderErrorKind
-from runtime.ports import ModelRequest, Part
+from runtime.model import (
+    ModelRequest,
+    Part,
+)
 from runtime.providers.failures import Peer, failure, parse_retry_after, status_failure
 from runtime.providers.openai_reply import ReplyReader
 from runtime.providers.openai_request import BodyWriter

@@ -9,7 +9,10 @@ from dataclasses import dataclass, field
 
 import orjson
 
-from runtime.ports import CallPart, CallStartPart
+from runtime.model import (
+    CallPart,
+    CallStartPart,
+)
 from runtime.rows import ToolCall
 
 

@@ -10,7 +10,14 @@ from collections.abc import Callable, Iterable
 import orjson
 
 from runtime.errors import ProviderError, ProviderErrorKind
-from runtime.ports import Part, StopPart, StopReason, TextPart, ThoughtPart, UsagePart
+from runtime.model import (
+    Part,
+    StopPart,
+    StopReason,
+    TextPart,
+    ThoughtPart,
+    UsagePart,
+)
 from runtime.providers.failures import Peer, failure, stated_failure
 from runtime.providers.openai_calls import CallAssembler
 

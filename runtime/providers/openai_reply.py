@@ -6,7 +6,9 @@ Pure; ties the event splitter to the decoder. Knows no socket.
 from collections.abc import Callable
 
 from runtime.errors import ProviderError, ProviderErrorKind
-from runtime.ports import Part
+from runtime.model import (
+    Part,
+)
 from runtime.providers.failures import Peer, failure
 from runtime.providers.openai_events import ChatDecoder
 from runtime.providers.sse import MAX_EVENT_BYTES, EventTooLarge, SseSplitter

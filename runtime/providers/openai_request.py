@@ -18,7 +18,10 @@ from dataclasses import dataclass
 
 import orjson
 
-from runtime.ports import ModelRequest, Segment
+from runtime.model import (
+    ModelRequest,
+    Segment,
+)
 from runtime.providers.openai_events import mended
 from runtime.rows import Image, Row, ToolCall, ToolSpec
 

@@ -2,7 +2,9 @@
 
 from collections.abc import Sequence
 
-from runtime.ports import ModelRequest
+from runtime.model import (
+    ModelRequest,
+)
 from runtime.rows import Row
 
 IMAGE_TOKENS = 1600

@@ -12,7 +12,7 @@ import orjson
 import trio
 
 from runtime.errors import ProviderError, ProviderErrorKind
-from runtime.ports import (
+from runtime.model import (
     CallPart,
     CallStartPart,
     ModelRequest,

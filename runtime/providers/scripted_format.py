@@ -9,7 +9,10 @@ from dataclasses import dataclass
 import orjson
 
 from runtime.errors import ProviderErrorKind
-from runtime.ports import StopReason, UsagePart
+from runtime.model import (
+    StopReason,
+    UsagePart,
+)
 from runtime.providers.settings import nearest
 
 Path = tuple[str | int, ...]

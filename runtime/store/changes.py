@@ -3,7 +3,10 @@
 import sqlite3
 from collections.abc import Callable, Sequence
 
-from runtime.ports import SessionRecord, StoredEntry
+from runtime.ports import (
+    SessionRecord,
+    StoredEntry,
+)
 from runtime.store.faults import id_taken, no_session
 from runtime.store.schema import ENTRY_COLUMNS, SESSION_COLUMNS
 

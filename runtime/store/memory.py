@@ -5,7 +5,11 @@ from dataclasses import replace
 
 import trio
 
-from runtime.ports import SessionPage, SessionRecord, StoredEntry
+from runtime.ports import (
+    SessionPage,
+    SessionRecord,
+    StoredEntry,
+)
 from runtime.store.cursor import decode, encode, place_of
 from runtime.store.faults import closed, id_taken, no_session
 

@@ -2,7 +2,11 @@
 
 import sqlite3
 
-from runtime.ports import SessionPage, SessionRecord, StoredEntry
+from runtime.ports import (
+    SessionPage,
+    SessionRecord,
+    StoredEntry,
+)
 from runtime.store.cursor import Place, encode
 from runtime.store.schema import SESSION_COLUMNS
 

@@ -12,7 +12,12 @@ from contextlib import asynccontextmanager, suppress
 import trio
 
 from runtime.errors import StoreError
-from runtime.ports import SessionPage, SessionRecord, Store, StoredEntry
+from runtime.ports import (
+    SessionPage,
+    SessionRecord,
+    Store,
+    StoredEntry,
+)
 from runtime.store.cursor import decode
 from runtime.store.faults import StoreTrouble, TroubleKind, closed, id_taken, no_session
 from runtime.store.memory import cut_page

@@ -9,7 +9,11 @@ from typing import TypeVar
 
 import trio
 
-from runtime.ports import SessionPage, SessionRecord, StoredEntry
+from runtime.ports import (
+    SessionPage,
+    SessionRecord,
+    StoredEntry,
+)
 from runtime.store import changes, queries
 from runtime.store.connection import translate
 from runtime.store.cursor import decode

@@ -8,7 +8,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from runtime.ports import SessionRecord, Store, StoredEntry
+from runtime.ports import (
+    SessionRecord,
+    Store,
+    StoredEntry,
+)
 from runtime.store.memory import changed_head
 
 

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Literal
 
-from pydantic import Field, Strict
+from pydantic import ConfigDict, FailFast, Field, Strict, TypeAdapter
 
 from schemas.acp.fields import Lenient, Meta
 from schemas.base import WireModel
@@ -87,3 +87,8 @@ ContentBlock = Annotated[
     TextBlock | ImageBlock | AudioBlock | ResourceLinkBlock | ResourceBlock,
     Field(discriminator="type"),
 ]
+
+BLOCKS: TypeAdapter[tuple[ContentBlock, ...]] = TypeAdapter(
+    Annotated[tuple[ContentBlock, ...], FailFast()], config=ConfigDict(defer_build=True)
+)
+"""Validates a whole prompt."""

@@ -1,18 +1,32 @@
-"""Params of a prompt turn: its start and its cancellation. Knows nothing of the turn."""
+"""Params of a prompt turn: its start and its cancellation. Knows nothing of the turn.
 
-from typing import Annotated
+The models of content blocks are loaded with the first prompt.
+"""
 
-from pydantic import FailFast
+from importlib import import_module
+from typing import TYPE_CHECKING, Annotated
 
-from schemas.acp.content import ContentBlock
+from pydantic import BeforeValidator
+
 from schemas.base import WireModel
+
+if TYPE_CHECKING:
+    from schemas.acp.content import ContentBlock
+
+    ContentBlocks = tuple[ContentBlock, ...]
+else:
+
+    def _blocks(value: object) -> object:
+        return import_module("schemas.acp.content").BLOCKS.validate_python(value)
+
+    ContentBlocks = Annotated[tuple[object, ...], BeforeValidator(_blocks)]
 
 
 class PromptParams(WireModel):
     """Params of `session/prompt`. The list may be empty."""
 
     session_id: str
-    prompt: Annotated[tuple[ContentBlock, ...], FailFast()]
+    prompt: ContentBlocks
 
 
 class CancelParams(WireModel):

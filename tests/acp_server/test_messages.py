@@ -151,9 +151,22 @@ def test_the_id_in_a_cancellation_matches_the_request_it_names(text: str) -> Non
     assert parse(line) == Notification(CANCEL_REQUEST, {"requestId": request.id})
 
 
-odd = st.sampled_from(
-    [None, True, 0, 1.5, 2**70, -(2**63), "", "\ud800", "2.0", "m", CANCEL_REQUEST, [], {}, [1]]
-)
+ODD: list[object] = [
+    None,
+    True,
+    0,
+    1.5,
+    2**70,
+    -(2**63),
+    "",
+    "\ud800",
+    "2.0",
+    "m",
+    CANCEL_REQUEST,
+    [],
+    {},
+    [1],
+]
 envelopes = st.dictionaries(
     st.sampled_from(["jsonrpc", "id", "method", "params", "result", "error"]), st.sampled_from(ODD)
 )

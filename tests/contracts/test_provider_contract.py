@@ -9,18 +9,20 @@ import pytest
 import trio
 
 from runtime.errors import ProviderError, ProviderErrorKind
-from runtime.ports import (
+from runtime.model import (
     CallPart,
     CallStartPart,
     ModelRequest,
     Part,
-    Provider,
     Segment,
     StopPart,
     StopReason,
     TextPart,
     ThoughtPart,
     UsagePart,
+)
+from runtime.ports import (
+    Provider,
 )
 from runtime.providers.openai import OpenAIProvider
 from runtime.providers.scripted import ScriptedProvider

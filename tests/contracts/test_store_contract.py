@@ -10,7 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from runtime.errors import InvalidParams, StoreError
-from runtime.ports import SessionRecord, Store, StoredEntry
+from runtime.ports import (
+    SessionRecord,
+    Store,
+    StoredEntry,
+)
 from runtime.store.faults import StoreTrouble, TroubleKind
 from runtime.store.memory import MemoryStore
 from runtime.store.opening import open_store

@@ -22,7 +22,7 @@ async def reopen(store, provider, *, profile: Profile | None = None) -> tuple[Se
     client = RecordingClient()
     setup = make_setup(provider, profile, [EchoTool()])
     talk = Conversation("s", (Path("/work"),), setup, store, client)
-    talk.state = read_state(record.state)
+    talk.keeper.state = read_state(record.state)
     await restore(talk)
     return Session(talk), client
 
@@ -46,7 +46,7 @@ async def test_the_model_sees_after_a_restart_what_it_would_have_seen_without():
     reopened, _ = await reopen(store, again)
     await ask(reopened, "more")
     provider2 = script({"text": "x"})
-    session.conversation.setup = make_setup(provider2, None, [EchoTool()])
+    session.conversation.keeper.use(make_setup(provider2, None, [EchoTool()]))
     await ask(session, "more")
     assert again.requests[0].rows() == provider2.requests[0].rows()
 
@@ -57,8 +57,8 @@ async def test_the_cut_survives_a_restart():
     again = script({"text": "x"})
     reopened, client = await reopen(store, again, profile=profile)
     assert client.trims() == []
-    assert reopened.conversation.history.crumb_present
-    assert [turn.rows[0].content for turn in reopened.conversation.history.turns] == ["p2", "p3"]
+    assert reopened.conversation.keeper.history.crumb_present
+    assert [turn.rows[0].content for turn in reopened.conversation.keeper.history.turns] == ["p2", "p3"]
 
 
 async def test_replay_shows_everything_and_marks_the_first_kept_turn():

@@ -37,7 +37,7 @@ async def test_a_call_that_cannot_be_read_is_sent_back_as_such():
     assert await ask(session, "go") == "end_turn"
     assert provider.requests[1].rows()[-1].content.startswith("[Tool call parse error]")
     assert client.text() == "Sorry."
-    assert session.conversation.history.turn_count == 1
+    assert session.conversation.keeper.history.turn_count == 1
 
 
 async def test_replay_hides_the_calls_text_and_shows_the_calls():

@@ -1,5 +1,8 @@
 """Our ACP models against the official schema: what it allows parses, what it requires is required."""
 
+import subprocess
+import sys
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -178,3 +181,19 @@ def test_other_paths_are_refused(path):
     for params in ({"cwd": path}, {"cwd": "/", "additionalDirectories": [path]}):
         with pytest.raises(ValidationError):
             NewSessionParams.model_validate({"mcpServers": [], **params})
+
+
+# ---------------------------------------------------------------- cost
+
+NEW_SESSION = """
+import sys
+from acp_server.inbound import parse
+from schemas.acp.session import NewSessionParams
+parse(NewSessionParams, {"cwd": "/", "mcpServers": []})
+print(sorted(name for name in sys.modules if name in ("schemas.acp.mcp", "schemas.acp.content")))
+"""
+
+
+def test_a_new_session_does_not_wait_for_models_that_it_does_not_use():
+    done = subprocess.run([sys.executable, "-c", NEW_SESSION], capture_output=True, text=True, timeout=60)
+    assert (done.stdout, done.returncode) == ("[]\n", 0), done.stderr

@@ -199,6 +199,9 @@ DEEP = [
     ("x = 1\n" + "a." * 100_000 + "a = 1", "config.toml:2: a key has more than 32 parts"),
     ("x = { " + "'a' . " * 20_000 + "a = 1 }", "config.toml:1: a key has more than 32 parts"),
     ("x = {" + '"".' * 20_000 + "a = 1 }", "config.toml:1: a key has more than 32 parts"),
+    ("x = {" + '"a.b".' * 20_000 + "a = 1 }", "config.toml:1: a key has more than 32 parts"),
+    ('x = [ """\n\' """, { ' + '"a.b".' * 20_000 + "a = 1 } ] # '", "config.toml:2: a key has more than 32"),
+    ("# '''\n" + "a." * 20_000 + "a = 1", "config.toml:2: a key has more than 32 parts"),
 ]
 
 
@@ -217,8 +220,9 @@ def test_dots_in_a_text_are_no_key(place):
 def test_variables_and_flags_that_are_nested_too_deeply(place):
     with pytest.raises(ConfigError, match="write it as key=value"):
         place.load(assignments=(".".join("a" * 2000) + "=1",))
-    with pytest.raises(ConfigError, match="nested too deeply"):
-        place.load(assignments=("providers.x.options.y=" + "[" * 60 + "]" * 60,))
+    deep = "[" * 60 + "]" * 60
+    place.user('[providers.x]\nkind = "openai"')
+    assert place.session(assignments=(f"providers.x.options.y={deep}",)).agent.provider.options == {"y": deep}
     place.env["WHOLETURN_" + "__".join("a" * 2000)] = "1"
     with pytest.raises(ConfigError, match="nested too deeply"):
         place.load()

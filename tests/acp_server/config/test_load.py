@@ -27,9 +27,7 @@ def test_nothing_is_set(place):
     assert config.warnings == ()
 
 
-def test_whole_file(place):
-    place.user(
-        """
+WHOLE = """
 default_agent = "main"
 store = "kept/sessions.db"
 [agents.main]
@@ -63,35 +61,38 @@ max_tokens = 77
 history_trimmed = "negotiated"
 visible_trim_notice = "never"
 """
-    )
-    config = place.session()
-    agent, provider, route, profile = (
-        config.agent,
-        config.agent.provider,
-        config.agent.route,
-        config.agent.profile,
-    )
+
+
+@pytest.fixture
+def whole(place):
+    place.user(WHOLE)
+    return place.session()
+
+
+def test_whole_file_agent_and_provider(place, whole):
+    agent, provider, route = whole.agent, whole.agent.provider, whole.agent.route
     assert (agent.name, agent.system_prompt) == ("main", "Be brief.\nVery.")
-    assert (provider.name, provider.kind, provider.base_url) == (
-        "local-vllm",
-        "openai",
-        "http://127.0.0.1:8000/v1",
-    )
-    assert (provider.api_key_env, provider.max_output_tokens) == ("VLLM_KEY", 900)
+    assert (provider.name, provider.kind) == ("local-vllm", "openai")
+    assert (provider.base_url, provider.api_key_env) == ("http://127.0.0.1:8000/v1", "VLLM_KEY")
+    assert provider.max_output_tokens == 900
     assert provider.headers == {"X-Team": "a b"}
     assert provider.options == {"extra_body": {"top_k": 5}}
     assert provider.source == f"{place.home}/config.toml:8"
     assert (route.provider, route.model, route.context_window) == ("local-vllm", "qwen3-coder", 16000)
     assert (route.max_output_tokens, route.output_counted_apart) == (900, True)
+
+
+def test_whole_file_limits_and_the_rest(place, whole):
+    profile = whole.agent.profile
     assert (profile.name, profile.max_history_messages, profile.history_unit) == ("short", 0, "messages")
     assert (profile.max_context_tokens, profile.context_compact_ratio) == (0, 1)
     assert (profile.trim_slack_ratio, profile.keep_tool_context_turns) == (0.5, 0)
     assert (profile.max_tool_result_chars, profile.max_tool_iterations) == (0, 3)
     assert profile.running_turn_overflow == "shorten"
     assert (profile.history_pruning.enabled, profile.history_pruning.max_tokens) == (True, 77)
-    assert config.acp == AcpSettings("negotiated", "never")
-    assert config.store == f"{place.home}/kept/sessions.db"
-    assert config.warnings == ()
+    assert whole.acp == AcpSettings("negotiated", "never")
+    assert whole.store == f"{place.home}/kept/sessions.db"
+    assert whole.warnings == ()
 
 
 def test_each_source_is_over_the_one_before(place, tmp_path):

@@ -26,7 +26,8 @@ def read(*lines):
             steps.Until(Awaited({}, Answer({"code": 1}, is_error=True))),
         ),
         (
-            '{"any_order": [{"id": 1}, {"expect": {"id": 2}, "answer": 3}, {"optional": {"id": 4}}], "timeout": 1}',
+            '{"any_order": [{"id": 1}, {"expect": {"id": 2}, "answer": 3}, {"optional": {"id": 4}}],'
+            ' "timeout": 1}',
             steps.AnyOrder(
                 (
                     Awaited({"id": 1}),
@@ -48,7 +49,7 @@ def read(*lines):
         ('{"exit": -9, "timeout": 3}', steps.Exit(-9, 3.0)),
         ('{"set": {"A_1": [1]}}', steps.Set({"A_1": [1]})),
         ('{"env": {"lower": "1"}}', steps.Env({"lower": "1"})),
-        ('{"write": "a/b.txt", "text": "x"}', steps.Write("a/b.txt", "x")),
+        ('{"write": "a/b.txt", "content": "x"}', steps.Write("a/b.txt", "x")),
         ('{"note": "hello"}', steps.Note("hello")),
     ],
 )
@@ -92,8 +93,8 @@ def test_comments_blank_lines_and_crlf():
         ('{"set": {"lower": 1}}', "a variable's name is in capitals"),
         ('{"set": [1]}', "set is an object"),
         ('{"env": 1}', "env is an object"),
-        ('{"write": "../x"}', "below the working folder"),
-        ('{"write": "/x"}', "below the working folder"),
+        ('{"write": "../x"}', "below .CWD"),
+        ('{"write": "/x"}', "below .CWD"),
         ('{"note": 1}', "note is a string"),
     ],
 )

@@ -2,6 +2,7 @@
 
 import json
 import re
+import signal
 import subprocess
 import sys
 
@@ -54,24 +55,20 @@ async def test_none_of_any_order():
 
 async def test_any_order_that_stays_incomplete():
     report = await fails(
-        prompt("words a"), {"any_order": [CHUNK, USAGE, DONE["expect"], {"id": 9}], "timeout": 0.3}
+        prompt("words a"), {"any_order": [CHUNK, USAGE, DONE["expect"], {"id": 9}], "timeout": 1.5}
     )
-    assert "talk.jsonl:6: 1 of 4 did not come within 0.3 s" in report
+    assert "talk.jsonl:6: 1 of 4 did not come within 1.5 s" in report
 
 
 async def test_time_out():
     report = await fails({"expect": {"id": 9}, "timeout": 0.2})
     assert report.startswith("FAIL talk.jsonl:5: no frame came within 0.2 s\n")
-    assert (
-        "FAIL talk.jsonl:5: no frame came within 0.1 s" in await fails({"expect": {"id": 9}}, timeout=0.1)
-        or True
-    )
 
 
 async def test_until_shows_the_nearest():
     want = {"method": "session/update", "params": {"update": {"sessionUpdate": "usage_update", "used": 9}}}
-    report = await fails(prompt("words a"), {"until": want, "timeout": 0.5})
-    assert report.startswith("FAIL talk.jsonl:6: no matching frame came within 0.5 s\n")
+    report = await fails(prompt("words a"), {"until": want, "timeout": 1.5})
+    assert report.startswith("FAIL talk.jsonl:6: no matching frame came within 1.5 s\n")
     assert "differs at .params.update.used\n  expected  9\n  came      1\n" in report
 
 
@@ -198,7 +195,9 @@ def folder(tmp_path):
 
     write("good.jsonl", *OPEN)
     write("bad.jsonl", *OPEN, {"expect": {"id": 9}, "timeout": 0.1})
-    write("env.jsonl", *OPEN, prompt("environment K"), {"until": DONE["expect"]}, {"text": "v=w ${CWD}"})
+    write(
+        "env.jsonl", *OPEN, prompt("environment K"), {"until": DONE["expect"]}, {"text": {"$regex": "^v=w "}}
+    )
     (tmp_path / "broken.jsonl").write_text("nonsense\n")
     (tmp_path / "latin.jsonl").write_bytes(b"\xff\n")
     return tmp_path
@@ -225,6 +224,7 @@ def test_command_reports_each_and_fails(folder):
 def test_command_options(folder):
     done = script("env.jsonl", "--env", "K=v=w", "--cwd", ".", "--verbose", "--", *COMMAND, cwd=folder)
     assert done.returncode == 0, done.stdout
+    assert f'"cwd":"{folder}"' in done.stdout
     assert '-> {"jsonrpc":"2.0","id":1,"method":"initialize"' in done.stdout
 
 
@@ -233,6 +233,21 @@ def test_command_takes_a_folder(folder):
         (folder / f"{name}.jsonl").unlink()
     done = script(".", "--", *COMMAND, cwd=folder)
     assert done.stdout.endswith("\n1 passed, 0 failed\n")
+
+
+def test_interrupted(folder):
+    """Ctrl-C ends the command and the agent, without a traceback."""
+    text = "\n".join(json.dumps(line) for line in (*OPEN, {"none": "$any", "for": 600}))
+    (folder / "long.jsonl").write_text(text)
+    command = [sys.executable, "-m", "acp_server", "script", "long.jsonl", "--verbose", "--", *COMMAND]
+    with subprocess.Popen(
+        command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as child:
+        assert child.stdout is not None
+        assert any(line.startswith("-- long.jsonl:5") for line in child.stdout)
+        child.send_signal(signal.SIGINT)
+        _, stderr = child.communicate(timeout=60)
+    assert (child.returncode, stderr) == (130, "")
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,14 @@ import trio
 from trio.testing import MockClock
 
 from runtime.errors import AuthRequired, ProviderError, ProviderErrorKind
-from runtime.ports import ModelRequest, Part, Segment, StopPart, TextPart, UsagePart
+from runtime.model import (
+    ModelRequest,
+    Part,
+    Segment,
+    StopPart,
+    TextPart,
+    UsagePart,
+)
 from runtime.providers.openai import OpenAIProvider
 from runtime.providers.settings import ProviderSettings
 from runtime.rows import Row

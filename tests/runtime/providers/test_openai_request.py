@@ -5,7 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.ports import ModelRequest, Segment
+from runtime.model import (
+    ModelRequest,
+    Segment,
+)
 from runtime.providers.openai_request import CODEC, EMPTY, BodyShape, BodyWriter, message, safe_arguments
 from runtime.rows import Image, Row, ToolCall, ToolSpec
 

@@ -9,7 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from runtime.errors import ProviderErrorKind
-from runtime.ports import CallPart, CallStartPart, Part, StopPart, TextPart, ThoughtPart, UsagePart
+from runtime.model import (
+    CallPart,
+    CallStartPart,
+    Part,
+    StopPart,
+    TextPart,
+    ThoughtPart,
+    UsagePart,
+)
 from runtime.providers.failures import Peer
 from runtime.providers.openai_reply import ReplyReader
 from runtime.rows import ToolCall

@@ -4,7 +4,15 @@ import pytest
 import trio
 
 from runtime.errors import ConfigError, ProviderError, ProviderErrorKind
-from runtime.ports import CallPart, ModelRequest, Part, Segment, StopPart, TextPart, UsagePart
+from runtime.model import (
+    CallPart,
+    ModelRequest,
+    Part,
+    Segment,
+    StopPart,
+    TextPart,
+    UsagePart,
+)
 from runtime.providers.request_checks import broken_pair, request_size
 from runtime.providers.scripted import ScriptedProvider, create
 from runtime.providers.scripted_file import load_script

@@ -1,0 +1,194 @@
+"""What the model still gets of a session, and what was learned of that model.
+
+The one place that shortens a history, and so the one that says so: every trim is recorded with the cut it
+leaves and told to the client before anything else happens. Knows no protocol, no store and no turn.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+
+import trio
+
+from runtime.errors import ProviderError
+from runtime.events import Event, UsageChanged
+from runtime.history.calibrate import calibration_ratio, silent_cut
+from runtime.history.compose import Composed, compose
+from runtime.history.live import trim_after_reply
+from runtime.history.notice import TrimNotice
+from runtime.history.recovery import recover
+from runtime.history.turns import History
+from runtime.prompt_tools import instructions
+from runtime.rows import ToolSpec
+from runtime.setup import Setup
+from runtime.steps import Recorder
+from schemas.transcript import ReplyStep, SessionState, TrimStep
+
+TRIM_SECONDS = 2.0
+"""How long recording and telling a trim may withstand a cancellation."""
+
+log = logging.getLogger("wholeturn.history")
+
+
+class HistoryKeeper:
+    """A session's history and its cut. `history` is replaced, never edited, when turns leave it."""
+
+    def __init__(self, setup: Setup, state: SessionState, emit: Callable[[Event], Awaitable[None]]) -> None:
+        self.setup = setup
+        self.route = setup.route
+        self.state = state
+        self.history = History(system_rows(setup))
+        self.calibration = 1.0
+        self.composed: Composed | None = None
+        self._emit = emit
+
+    def use(self, setup: Setup) -> None:
+        """Go on with another setup. Nothing is trimmed by that; the next provider call does."""
+        self.setup, self.route, self.calibration = setup, setup.route, 1.0
+        self.history.set_system(system_rows(setup))
+
+    @property
+    def native_specs(self) -> tuple[ToolSpec, ...]:
+        """The tools of a request's own field; none in prompt mode, where the system text has them."""
+        return () if self.setup.prompt_tools else self.setup.specs
+
+    async def compose(self, recorder: Recorder, number: int, *, with_tools: bool) -> Composed:
+        """The next request. A shorter history is recorded and told before this returns.
+
+        Raises ContextWindowExceeded; the history is then as it was.
+        """
+        composed = self.fitted(with_tools=with_tools)
+        await self._adopt(composed, recorder, number)
+        return composed
+
+    def fitted(self, *, with_tools: bool = True, check_capacity: bool = True) -> Composed:
+        """What `compose` would send, with nothing recorded, told or changed."""
+        return compose(
+            self.history,
+            self.setup.profile,
+            self.route,
+            self.native_specs if with_tools else (),
+            callable_tools=frozenset(self.setup.tools),
+            calibration=self.calibration,
+            check_capacity=check_capacity,
+        )
+
+    async def recover(
+        self, error: ProviderError, refused: Composed, recorder: Recorder, number: int, *, with_tools: bool
+    ) -> Composed:
+        """A smaller request after an overflow. Raises ContextWindowExceeded when nothing more may go."""
+        result = recover(
+            self.history,
+            self.setup.profile,
+            self.route,
+            self.native_specs if with_tools else (),
+            refused=refused,
+            error=error,
+            calibration=self.calibration,
+        )
+        if result.learned_window is not None:
+            self.route = replace(self.route, learned_window=result.learned_window)
+        if result.output_limit is not None:
+            self.route = replace(self.route, max_output_tokens=result.output_limit)
+        if result.composed is None:
+            raise result.failure or error
+        await self._adopt(result.composed, recorder, number)
+        return result.composed
+
+    async def _adopt(self, composed: Composed, recorder: Recorder, number: int) -> None:
+        """Go on with a composed request's history; record and tell what left it."""
+        self.composed = composed
+        if composed.healed:
+            log.error("a request had a call without its result or the reverse; it was repaired")
+        for notice in composed.trims:
+            await self.shorten(composed.history, notice, recorder, number)
+        self.history = composed.history
+        for warning in composed.warnings:
+            await self._emit(warning)
+
+    async def shorten(self, history: History, notice: TrimNotice, recorder: Recorder, number: int) -> None:
+        """Replace the history by a shorter one: durable first, then told."""
+        state = cut(self.state, history, notice)
+        trim_id = f"{recorder.turn_id}-{number}-{history.first_kept_turn_id or ''}"
+        window = 0 if self.composed is None else self.composed.budget.window
+        step = trim_step(notice, trim_id, self.calibration, window)
+        used = notice.tokens.after if notice.tokens else history.tokens
+        # Whoever cancels here must still find the cut recorded, in force and told, or none of the three.
+        with trio.CancelScope(shield=True, deadline=trio.current_time() + TRIM_SECONDS):
+            await recorder.trim(number, step, state)
+            self.history, self.state = history, state
+            await self._emit(notice.event(trim_id, used=used, size=self.size))
+
+    @property
+    def size(self) -> int:
+        """What the client's meter is measured against: the window if known, else the budget."""
+        if self.composed is None:
+            return 0
+        return self.composed.budget.reported_window or self.composed.budget.dispatch_trim_budget
+
+    async def count_usage(self, reply: ReplyStep) -> None:
+        """Learn from what the provider counted, and move the client's meter."""
+        composed = self.composed
+        if composed is None:
+            return
+        used = composed.estimated_tokens
+        if reply.usage is not None and reply.usage.input_tokens > 0:
+            reported = reply.usage.input_tokens
+            notice = silent_cut(composed, reported)
+            if notice is not None:
+                await self._emit(notice)
+            else:
+                self.calibration = calibration_ratio(reported, composed.raw_tokens)
+            used = reported + reply.usage.output_tokens
+        await self.show_usage(used)
+
+    async def show_usage(self, used: int | None = None) -> None:
+        """Move the client's meter. used: tokens, None for the estimate of the last request."""
+        composed = self.composed
+        if composed is not None:
+            used = composed.estimated_tokens if used is None else used
+            await self._emit(UsageChanged(used, self.size, composed.budget.reported_window is None))
+
+    async def trim_after(self, reply: ReplyStep, recorder: Recorder, number: int) -> None:
+        """After the final reply: if the provider counted more than the budget, trim for the next turn now."""
+        if self.composed is None or reply.usage is None:
+            return
+        tokens = reply.usage.input_tokens
+        history, notice = trim_after_reply(self.composed, self.history, tokens, self.setup.profile)
+        if notice is not None:
+            await self.shorten(history, notice, recorder, number)
+
+
+def system_rows(setup: Setup) -> tuple[str, ...]:
+    """The leading system rows: the prompt and, in prompt mode, the tools."""
+    told = instructions(setup.specs) if setup.prompt_tools else ""
+    return (*setup.system, told) if told else setup.system
+
+
+def cut(state: SessionState, history: History, notice: TrimNotice) -> SessionState:
+    """The session's cut after a trim."""
+    return state.model_copy(
+        update={
+            "first_turn_id": history.first_kept_turn_id or "",
+            "dropped_turns": state.dropped_turns + notice.dropped_turns,
+            "history_has_trim_breadcrumb": history.crumb_present,
+        }
+    )
+
+
+def trim_step(notice: TrimNotice, trim_id: str, calibration: float, window: int) -> TrimStep:
+    """A notice as it is recorded."""
+    tokens = notice.tokens
+    return TrimStep(
+        trim_id=trim_id,
+        dropped_messages=notice.dropped_messages,
+        dropped_turns=notice.dropped_turns,
+        kept_turns=notice.kept_turns,
+        reason=notice.reason,
+        strategy=notice.strategy,
+        token_budget=tokens.budget if tokens else None,
+        tokens_before=tokens.before if tokens else None,
+        tokens_after=tokens.after if tokens else None,
+        calibration=calibration,
+        window=window,
+    )

@@ -1,0 +1,87 @@
+"""What is sent to a model (requests as segments of rows) and what comes back (parts). Pure values."""
+
+from dataclasses import dataclass, field
+from typing import Literal
+
+from runtime.rows import Row, ToolCall, ToolSpec
+
+StopReason = Literal["end", "tool_calls", "length", "refusal"]
+
+
+@dataclass(frozen=True, slots=True)
+class TextPart:
+    """A piece of the visible answer."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ThoughtPart:
+    """A piece of reasoning."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallStartPart:
+    """The model began to name a call; `index` tells parallel calls apart until they are complete."""
+
+    index: int
+    id: str
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class CallPart:
+    """A complete call. Always sent once per call, also when no CallStartPart came before."""
+
+    index: int
+    call: ToolCall
+
+
+@dataclass(frozen=True, slots=True)
+class UsagePart:
+    """Tokens as the provider counted them; input includes what came from its cache."""
+
+    input_tokens: int
+    output_tokens: int
+    cached_tokens: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class StopPart:
+    """Why the answer ended. A stream that ends without one was dropped: the adapter raises."""
+
+    reason: StopReason
+
+
+Part = TextPart | ThoughtPart | CallStartPart | CallPart | UsagePart | StopPart
+
+
+@dataclass(slots=True)
+class Segment:
+    """A run of rows that is sent as one piece; `encoded` keeps its wire bytes per adapter codec name.
+
+    Rows of a segment never change once it is part of a request, so the bytes stay stable and are
+    made once: the sent prefix is byte-identical from request to request.
+    """
+
+    rows: tuple[Row, ...]
+    encoded: dict[str, bytes] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class ModelRequest:
+    """One provider call. segments: in order, system rows first.
+
+    max_output_tokens: None leaves it to the provider.
+    """
+
+    model: str
+    segments: tuple[Segment, ...]
+    tools: tuple[ToolSpec, ...] = ()
+    max_output_tokens: int | None = None
+
+    def rows(self) -> list[Row]:
+        """All rows in order, for checks and logs."""
+        return [row for segment in self.segments for row in segment.rows]

@@ -1,0 +1,42 @@
+"""What a session runs with, as values and functions. Knows no settings file and no catalog."""
+
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from runtime.ports import Provider, Tool
+from runtime.profiles import Profile, Route
+from runtime.rows import ToolSpec
+
+if TYPE_CHECKING:
+    from runtime.conversation import Conversation
+
+
+def utc_now() -> str:
+    """The time as stored and shown: ISO 8601, UTC, milliseconds."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+@dataclass(frozen=True, slots=True)
+class Setup:
+    """What a session runs with. provider: makes or returns the model. kind: of provider, '' = none is set.
+
+    prompt_tools: the model has no native calls, it writes them into its text.
+    local: answers a prompt without the model (commands, what to set when there is none), None = ask it.
+    """
+
+    profile: Profile
+    route: Route
+    tools: Mapping[str, Tool]
+    system: tuple[str, ...]
+    provider: Callable[[], Awaitable[Provider]]
+    local: Callable[["Conversation", str], Awaitable[str | None]]
+    kind: str = ""
+    prompt_tools: bool = False
+    now: Callable[[], str] = utc_now
+
+    @property
+    def specs(self) -> tuple[ToolSpec, ...]:
+        """The tools as the model is told of them."""
+        return tuple(tool.spec for tool in self.tools.values())

@@ -1,0 +1,214 @@
+"""The client's checklist, part 3: stopping. After each stop all calls are final, one response came, the next
+prompt works. That the calls are final and the response single is checked on every connection (`wire_order`)."""
+
+import pytest
+import trio
+
+from tests.fakes_llm import Canned, fake_server, sse, text_event
+from tests.process.homes import Home, call, calls, says
+from tests.wire import Refused, never
+from tests.wire_order import FINAL, Json
+from tests.wire_talk import READS_FILES, Talk, Turn, greet, text_of
+
+SOON = 2.0
+"""Seconds for the answer to a cancel."""
+EDITOR = {"fs/read_text_file": never}
+"""An editor that lends its buffers and then does not answer: a tool that hangs."""
+
+
+async def stopped(talk: Talk, request_id: int, since: int = 0) -> Turn:
+    """Cancel; the turn must end as cancelled, and soon."""
+    started = trio.current_time()
+    await talk.cancel()
+    turn = await talk.end_of(request_id, since)
+    assert turn.stop == "cancelled"
+    assert trio.current_time() - started < SOON
+    return turn
+
+
+async def works(talk: Talk) -> None:
+    """The next prompt is answered."""
+    turn = await talk.turn("go on")
+    assert (turn.stop, turn.text) == ("end_turn", "yes")
+
+
+async def test_cancel_before_the_first_token(home: Home) -> None:
+    home.script(says("never", delay=600, when="slow"), echo="yes")
+    async with home.talk() as talk:
+        turn = await stopped(talk, await talk.ask("slow"))
+        assert turn.text == ""
+        await works(talk)
+
+
+async def test_cancel_in_a_stream(home: Home) -> None:
+    home.script(says(["half ", "an answer"], hang=True), echo="yes")
+    async with home.talk() as talk:
+        asked = await talk.ask("go")
+        await talk.see("agent_message_chunk")
+        assert (await stopped(talk, asked)).text == "half an answer"
+        await works(talk)
+
+
+async def test_cancel_drops_the_connection_to_a_server_that_hangs(home: Home) -> None:
+    hangs = Canned(sse(text_event("half"), done=False), ending="hang")
+    async with fake_server(hangs, Canned(sse(text_event("yes", "stop")))) as server:
+        home.model_at(server.base_url)
+        async with home.talk() as talk:
+            asked = await talk.ask("go")
+            await talk.see("agent_message_chunk")
+            await stopped(talk, asked)
+            with trio.fail_after(SOON):
+                await server.client_left.wait()
+            await works(talk)
+
+
+async def test_cancel_in_a_tool(home: Home) -> None:
+    home.script(calls(call("read_file", path="a.txt"), call("list_dir", path=".")), echo="yes")
+    async with home.talk(READS_FILES, handlers=EDITOR) as talk:
+        asked = await talk.ask("go")
+        await talk.see("tool_call_update", status="completed")
+        turn = await stopped(talk, asked)
+        assert [shown["status"] for shown in turn.calls] == ["failed", "completed"]
+        assert "cancelled" in turn.calls[0]["content"][0]["content"]["text"]
+        assert await talk.agent.until(lambda frame: frame.get("method") == "$/cancel_request")
+        await works(talk)
+
+
+async def test_cancel_before_calls_have_started(home: Home) -> None:
+    home.script(calls(*[call("read_file", path=f"{n}.txt") for n in range(12)]), echo="yes")
+    async with home.talk(READS_FILES, handlers=EDITOR) as talk:
+        asked = await talk.ask("go")
+        await talk.see("tool_call")
+        turn = await stopped(talk, asked)
+        assert {shown["status"] for shown in turn.calls} == {"failed"}
+        assert any("not run" in shown["content"][0]["content"]["text"] for shown in turn.calls)
+        await works(talk)
+
+
+async def test_cancel_twice_is_cancel_once(home: Home) -> None:
+    home.script(says("half", hang=True), echo="yes")
+    async with home.talk() as talk:
+        asked = await talk.ask("go")
+        await talk.see("agent_message_chunk")
+        await talk.cancel()
+        await stopped(talk, asked)
+        await works(talk)
+
+
+async def test_cancel_after_the_end_and_of_an_unknown_session_do_nothing(home: Home) -> None:
+    home.script(echo="yes")
+    async with home.talk() as talk:
+        await talk.cancel()
+        await works(talk)
+        await talk.cancel()
+        await talk.agent.notify("session/cancel", {"sessionId": "nobody"})
+        await works(talk)
+
+
+async def test_cancel_at_once_behind_the_prompt(home: Home) -> None:
+    """No turn answers with anything but `cancelled`, however early the cancel is read."""
+    home.script(says("never", delay=600, repeat=True, when="now"), echo="yes")
+    async with home.talk() as talk:
+        for _ in range(5):
+            await stopped(talk, await talk.ask("now"))
+        await works(talk)
+
+
+async def test_a_second_prompt_waits_and_cancel_clears_the_queue(home: Home) -> None:
+    home.script(says("half", hang=True), echo="yes")
+    async with home.talk() as talk:
+        asked = [await talk.ask("one")]
+        await talk.see("agent_message_chunk")
+        asked += [await talk.ask("two"), await talk.ask("three")]
+        await talk.cancel()
+        assert [(await talk.end_of(number)).stop for number in asked] == ["cancelled"] * 3
+        await works(talk)
+
+
+async def test_queued_prompts_run_in_their_order(home: Home) -> None:
+    home.script(says(["one"], delay=0.3), echo="{last}")
+    async with home.talk() as talk:
+        asked = [await talk.ask("one"), await talk.ask("two"), await talk.ask("three")]
+        assert [(await talk.end_of(number)).stop for number in asked] == ["end_turn"] * 3
+        assert text_of(talk.updates()) == "onetwothree"
+
+
+async def test_cancel_request_on_a_prompt_is_a_cancel(home: Home) -> None:
+    """Of that prompt alone: the one that waits behind it runs."""
+    home.script(says("half", hang=True), echo="yes")
+    async with home.talk() as talk:
+        first = await talk.ask("one")
+        await talk.see("agent_message_chunk")
+        second = await talk.ask("two")
+        await talk.agent.notify("$/cancel_request", {"requestId": first})
+        assert (await talk.end_of(first)).stop == "cancelled"
+        assert (await talk.end_of(second)).stop == "end_turn"
+
+
+async def test_cancel_request_on_a_prompt_that_waits(home: Home) -> None:
+    home.script(says(["half"], hang=True), echo="yes")
+    async with home.talk() as talk:
+        first = await talk.ask("one")
+        await talk.see("agent_message_chunk")
+        second = await talk.ask("two")
+        await talk.agent.notify("$/cancel_request", {"requestId": second})
+        assert (await talk.end_of(second)).stop == "cancelled"
+        await stopped(talk, first)
+        await works(talk)
+
+
+async def test_cancel_request_on_a_load_is_32800_and_the_session_is_whole(home: Home) -> None:
+    """The replay is far larger than the pipe, and this client does not read until it has given up."""
+    home.script(says("x" * 400_000, repeat=True, when="much"), echo="yes")
+    async with home.talk() as talk:
+        for _ in range(20):
+            await talk.turn("much")
+    async with home.start() as agent:
+        await greet(agent)
+        params = {"sessionId": talk.session_id, "cwd": str(home.work), "mcpServers": []}
+        agent.inbox.pause()
+        request_id = await agent.request("session/load", params)
+        await agent.notify("$/cancel_request", {"requestId": request_id})
+        agent.inbox.unpause()
+        with pytest.raises(Refused) as caught:
+            await agent.result(request_id)
+        assert caught.value.code == -32800
+        assert len(text_of(await talk.load(agent))) == 20 * 400_000
+        await works(talk)
+
+
+async def test_cancel_request_with_an_unknown_id_does_nothing(home: Home) -> None:
+    home.script(echo="yes")
+    async with home.talk() as talk:
+        wrong: list[Json] = [{"requestId": 4711}, {"requestId": "101"}, {"requestId": None}]
+        for params in wrong:
+            await talk.agent.notify("$/cancel_request", params)
+        await talk.agent.send(
+            {"jsonrpc": "2.0", "method": "$/cancel_request", "params": {"requestId": [1]}}, valid=False
+        )
+        await works(talk)
+
+
+async def test_after_a_cancel_the_model_is_told_and_the_pairs_are_whole(home: Home) -> None:
+    """What the next request holds: each call with its result, and a line that the user stopped the turn."""
+    asks = {"id": "z1", "type": "function", "function": {"name": "read_file", "arguments": '{"path":"a"}'}}
+    event = {"choices": [{"index": 0, "delta": {"tool_calls": [{"index": 0, **asks}]}}]}
+    done = {"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}
+    async with fake_server(Canned(sse(event, done)), Canned(sse(text_event("yes", "stop")))) as server:
+        home.model_at(server.base_url)
+        async with home.talk(READS_FILES, handlers=EDITOR) as talk:
+            asked = await talk.ask("go")
+            await talk.see("tool_call_update", status="in_progress")
+            turn = await stopped(talk, asked)
+            assert turn.calls[0]["status"] in FINAL
+            await works(talk)
+        rows = server.asked[1].body["messages"]
+        assert isinstance(rows, list)
+        said = [(row["role"], row.get("tool_call_id"), row.get("content")) for row in rows[1:]]
+        assert said == [
+            ("user", None, "go"),
+            ("assistant", None, said[1][2]),
+            ("tool", "z1", "[cancelled] stopped by the user before it finished"),
+            ("assistant", None, "[this turn was cancelled by the user]"),
+            ("user", None, "go on"),
+        ]
