@@ -1,35 +1,31 @@
-"""Wiring: settings, store, provider, tools and sessions of one process; the one place that picks them.
+"""Wiring: settings, stores, providers and sessions of one process; the one place that picks them.
 
-Knows the runtime's ports and who fills them; knows nothing of JSON-RPC. Everything is made on first use:
-start-up pays for nothing that a session does not need.
+Knows the runtime's ports and who fills them; knows nothing of JSON-RPC. Everything is made, and imported,
+on first use: start-up pays for nothing that the next answer does not need.
 """
 
 import logging
 from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
 import trio
 
 from acp_server.config.load import for_session, load_user_config
 from acp_server.config.options import Options
 from acp_server.config.settings import SessionConfig
-from acp_server.setup import make_setup
-from runtime.conversation import Conversation
 from runtime.errors import InvalidParams, ResourceNotFound
-from runtime.events import Noticed
 from runtime.ids import new_id
-from runtime.loading import read_state, restore
-from runtime.ports import (
-    Client,
-    Provider,
-    SessionRecord,
-    Store,
-)
+from runtime.ports import Client, Provider, SessionRecord, Store
 from runtime.providers import catalog
 from runtime.providers.settings import ProviderSettings
-from runtime.session import Session
-from runtime.setup import utc_now
 from runtime.store.opening import open_store
+
+if TYPE_CHECKING:
+    from acp_server.live import Live
+    from runtime.session import Session
 
 CLOSE_SECONDS = 0.8
 """How long sessions get to end their turns when the process ends."""
@@ -40,17 +36,25 @@ ClientFactory = Callable[[Mapping[str, object], SessionConfig], Client]
 """From the parameters of `initialize` and the settings to the one who is told what happens."""
 
 
+class Reserved(NamedTuple):
+    """A stored session that nobody has used yet in this process."""
+
+    record: SessionRecord
+    config: SessionConfig
+
+
 class App:
     """One process's sessions and what they share."""
 
     def __init__(self, options: Options, env: Mapping[str, str], client_factory: ClientFactory) -> None:
-        self.sessions: dict[str, Session] = {}
-        self._options = options
         self.env = env
+        self.sessions: dict[str, Session] = {}
+        self._reserved: dict[str, Reserved] = {}
+        self._options = options
         self._client_factory = client_factory
-        self._capabilities: Mapping[str, object] = {}
+        self._initialize: Mapping[str, object] = {}
         self._client: Client | None = None
-        self._store: Store | None = None
+        self._stores: dict[str, Store] = {}
         self._providers: dict[str, tuple[ProviderSettings, Provider]] = {}
         self._lock = trio.Lock()
 
@@ -58,12 +62,12 @@ class App:
 
     def initialized(self, params: Mapping[str, object]) -> None:
         """`initialize` was answered; what the client can do is read when it is first needed."""
-        self._capabilities = params
+        self._initialize = params
         self._client = None
 
     def has_sessions(self) -> bool:
         """Whether a session is open on this connection."""
-        return bool(self.sessions)
+        return bool(self.sessions or self._reserved)
 
     async def aclose(self) -> None:
         """Cancel all turns, let them be recorded, close what is shared."""
@@ -73,70 +77,64 @@ class App:
                     nursery.start_soon(session.close)
         for _, provider in self._providers.values():
             await provider.aclose()
-        if self._store is not None:
-            await self._store.aclose()
+        for store in self._stores.values():
+            await store.aclose()
 
     # ------------------------------------------------------------ sessions
 
-    def session(self, session_id: str) -> Session:
-        """An open session. Raises ResourceNotFound."""
-        try:
-            return self.sessions[session_id]
-        except KeyError:
-            raise not_found(session_id) from None
-
-    async def new_session(self, cwd: Path) -> Session:
-        """A stored, empty session for a folder."""
+    async def new_session(self, cwd: Path) -> str:
+        """The id of a stored, empty session for a folder. It is opened when it is first asked for."""
         config = self.config(cwd)
-        store = self.store(config)
-        time = utc_now()
+        time = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         record = SessionRecord(f"sess_{new_id()}", str(cwd), time, time)
-        await store.create_session(record)
-        return self._open(record, config, store)
+        await self.store(config).create_session(record)
+        self._reserved[record.session_id] = Reserved(record, config)
+        return record.session_id
 
-    async def load_session(self, session_id: str, cwd: Path) -> Session:
+    async def load_session(self, session_id: str, cwd: Path) -> "Session":
         """A stored session, its history restored; one that is open already goes on being shared.
 
         Raises ResourceNotFound, and InvalidParams when the folder is not the session's own.
         """
         config = self.config(cwd)
-        store = self.store(config)
-        record = await store.session(session_id)
+        record = await self.store(config).session(session_id)
         if record is None:
             raise not_found(session_id)
         if Path(record.cwd) != cwd:
             raise InvalidParams("Invalid params: cwd is not the folder that this session belongs to")
-        if session_id in self.sessions:
-            return self.sessions[session_id]
-        session = self._open(record, config, store)
+        if session_id in self.sessions or session_id in self._reserved:
+            return self.session(session_id)
+        session = self._open(Reserved(record, config))
+        await self.live.restore(session.conversation)
+        return self.sessions.setdefault(session_id, session)
+
+    def session(self, session_id: str) -> "Session":
+        """An open session. Raises ResourceNotFound."""
+        reserved = self._reserved.pop(session_id, None)
+        if reserved is not None:
+            self.sessions[session_id] = self._open(reserved)
         try:
-            await restore(session.conversation)
-        except BaseException:
-            self.sessions.pop(session_id, None)
-            raise
-        return session
+            return self.sessions[session_id]
+        except KeyError:
+            raise not_found(session_id) from None
 
     async def close_session(self, session_id: str) -> None:
         """End what runs and forget the session; what is stored stays. Raises ResourceNotFound."""
-        session = self.session(session_id)
-        await session.close()
-        self.sessions.pop(session_id, None)
+        if self._reserved.pop(session_id, None) is None:
+            await self.session(session_id).close()
+            self.sessions.pop(session_id, None)
 
-    def _open(self, record: SessionRecord, config: SessionConfig, store: Store) -> Session:
-        roots = (Path(record.cwd),)
-        setup = make_setup(config, self.provider)
-        talk = Conversation(
-            record.session_id,
-            roots,
-            setup,
-            store,
-            self.client(config),
-            state=read_state(record.state),
-            title=record.title,
-        )
-        talk.pending += [Noticed("warning", "Configuration", text) for text in config.warnings]
-        session = self.sessions[record.session_id] = Session(talk)
-        return session
+    def _open(self, reserved: Reserved) -> "Session":
+        record, config = reserved
+        if self._client is None:
+            self._client = self._client_factory(self._initialize, config)
+        return self.live.open_session(record, config, self.store(config), self._client, self.provider)
+
+    @property
+    def live(self) -> "Live":
+        """The half of the server that an open session needs, imported at its first use."""
+        made: Live = import_module("acp_server.live").Live()
+        return made
 
     # ------------------------------------------------------------ what sessions share
 
@@ -144,18 +142,12 @@ class App:
         """The settings for a folder, read anew: a file that was just mended counts. Raises ConfigError."""
         return for_session(load_user_config(self._options, self.env), cwd)
 
-    def client(self, config: SessionConfig) -> Client:
-        """The one who is told what happens."""
-        if self._client is None:
-            self._client = self._client_factory(self._capabilities, config)
-        return self._client
-
     def store(self, config: SessionConfig | None = None) -> Store:
-        """The store, opened once. Trouble with it is told to every open session."""
-        if self._store is None:
-            where = (config or self.config(Path.cwd())).store
-            self._store = open_store(where, on_trouble=self._trouble)
-        return self._store
+        """The store that the settings name, opened once. Trouble with it is told to every open session."""
+        where = (config or self.config(Path.cwd())).store
+        if where not in self._stores:
+            self._stores[where] = open_store(where, on_trouble=self._trouble)
+        return self._stores[where]
 
     async def provider(self, settings: ProviderSettings) -> Provider:
         """The provider that the settings describe, made once. Raises ConfigError."""
@@ -166,15 +158,10 @@ class App:
                 known = self._providers[settings.name] = settings, made
             return known[1]
 
-    async def warm(self, session: Session) -> None:
-        """Import what the first prompt needs, while the user types."""
-        if session.conversation.setup.kind:
-            await trio.to_thread.run_sync(catalog.warm, session.conversation.setup.kind)
-
     def _trouble(self, message: str) -> None:
         log.warning("%s", message)
-        for session in self.sessions.values():
-            session.conversation.pending.append(Noticed("warning", "Session store", message))
+        for session_id in (*self.sessions, *self._reserved):
+            self.live.tell(self.session(session_id).conversation, "Session store", message)
 
 
 def not_found(session_id: str) -> ResourceNotFound:

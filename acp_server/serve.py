@@ -8,7 +8,6 @@ from collections.abc import Mapping
 import trio
 
 from acp_server.app import App
-from acp_server.client import AcpClient
 from acp_server.config.options import Options
 from acp_server.config.settings import SessionConfig
 from acp_server.connection import Connection
@@ -16,11 +15,7 @@ from acp_server.hello import Hello
 from acp_server.methods.table import METHODS
 from acp_server.stdio import WireFds
 from acp_server.streams import open_stream
-from acp_server.wire_options import wire_options
-from runtime.ports import (
-    Client,
-)
-from schemas.acp.initialize import ClientCapabilities, InitializeParams
+from runtime.ports import Client
 
 
 def serve(wire: WireFds, hello: Hello, options: Options | None = None) -> int:
@@ -36,21 +31,11 @@ async def serve_wire(wire: WireFds, hello: Hello, options: Options) -> None:
         connection: list[Connection[App]] = []
 
         def client(params: Mapping[str, object], config: SessionConfig) -> Client:
-            options = wire_options(
-                client_capabilities(params),
-                history_trimmed=config.acp.history_trimmed,
-                visible_trim_notice=config.acp.visible_trim_notice,
-            )
-            return AcpClient(connection[0], options)
+            return app.live.make_client(connection[0], params, config)
 
         app = App(options, os.environ, client)
         connection.append(Connection(stream, METHODS, app, hello=hello))
         await connection[0].serve()
-
-
-def client_capabilities(params: Mapping[str, object]) -> ClientCapabilities:
-    """What the client said that it can do; what it said wrongly counts as not said."""
-    return InitializeParams.model_validate(params).client_capabilities
 
 
 def log_to_stderr() -> None:

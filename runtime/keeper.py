@@ -117,7 +117,8 @@ class HistoryKeeper:
         with trio.CancelScope(shield=True, deadline=trio.current_time() + TRIM_SECONDS):
             await recorder.trim(number, step, state)
             self.history, self.state = history, state
-            await self._emit(notice.event(trim_id, used=used, size=self.size))
+            event = notice.event(trim_id, used=used, size=self.size)
+            await self._emit(replace(event, size_is_budget=self.size_is_budget))
 
     @property
     def size(self) -> int:
@@ -125,6 +126,11 @@ class HistoryKeeper:
         if self.composed is None:
             return 0
         return self.composed.budget.reported_window or self.composed.budget.dispatch_trim_budget
+
+    @property
+    def size_is_budget(self) -> bool:
+        """Whether the window is not known, so that the meter shows the budget."""
+        return self.composed is None or self.composed.budget.reported_window is None
 
     async def count_usage(self, reply: ReplyStep) -> None:
         """Learn from what the provider counted, and move the client's meter."""
@@ -147,7 +153,7 @@ class HistoryKeeper:
         composed = self.composed
         if composed is not None:
             used = composed.estimated_tokens if used is None else used
-            await self._emit(UsageChanged(used, self.size, composed.budget.reported_window is None))
+            await self._emit(UsageChanged(used, self.size, self.size_is_budget))
 
     async def trim_after(self, reply: ReplyStep, recorder: Recorder, number: int) -> None:
         """After the final reply: if the provider counted more than the budget, trim for the next turn now."""

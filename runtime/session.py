@@ -12,9 +12,10 @@ from dataclasses import dataclass, field
 import trio
 
 from runtime.conversation import Conversation
+from runtime.prompt import Prompt
 from runtime.settle import settle
 from runtime.states import Signal, State, move
-from runtime.turn import Prompt, Turn
+from runtime.turn import Turn
 
 BROKEN_SECONDS = 1.5
 """How long the end of a broken turn may take to be recorded and told, whatever else is being shut down."""

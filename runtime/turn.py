@@ -14,6 +14,7 @@ from runtime.conversation import Conversation
 from runtime.history.turns import History
 from runtime.ids import new_id
 from runtime.marks import LIMIT_LINE, LIMIT_PROMPT
+from runtime.prompt import Prompt
 from runtime.prompt_tools import parse_error, unreadable_calls
 from runtime.record import Iteration
 from runtime.restore import iteration_rows
@@ -29,14 +30,6 @@ STOP_REASONS: Mapping[str, str] = {
     "refusal": "refusal",
 }
 """The provider's reason -> ACP's."""
-
-
-@dataclass(frozen=True, slots=True)
-class Prompt:
-    """What the user sent: the row's text for the model, and the content blocks as they came."""
-
-    text: str
-    blocks: tuple[dict[str, object], ...]
 
 
 class Stage(StrEnum):

@@ -19,13 +19,13 @@ from runtime.ports import (
     ToolView,
 )
 from runtime.profiles import Profile, Route
+from runtime.prompt import Prompt
 from runtime.providers.scripted import ScriptedProvider
 from runtime.providers.scripted_format import parse_script
 from runtime.rows import ToolSpec
 from runtime.session import Session
 from runtime.setup import Setup
 from runtime.store.memory import MemoryStore
-from runtime.turn import Prompt
 
 TIME = "2026-01-01T00:00:00.000Z"
 

@@ -28,8 +28,8 @@ from runtime.events import (
 from runtime.ports import (
     Client,
 )
+from runtime.prompt import Prompt
 from runtime.session import Session
-from runtime.turn import Prompt
 
 INTERRUPTED = 130
 """Exit status after Ctrl-C, as shells have it."""
@@ -69,7 +69,7 @@ async def ask(options: Options, cwd: Path, text: str, printer: "Printer") -> int
 
     app = App(options, os.environ, client)
     try:
-        session = await app.new_session(cwd)
+        session = app.session(await app.new_session(cwd))
         async with trio.open_nursery() as nursery:
             nursery.start_soon(cancel_on_interrupt, session)
             printer.stop_reason = await turn(session, text, printer)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from acp_server.app import App
 from acp_server.dispatch import Answer, Later
 from acp_server.inbound import parse, parse_prompt
-from runtime.turn import Prompt
+from runtime.prompt import Prompt
 from schemas.acp.prompt import CancelParams
 
 log = logging.getLogger("wholeturn.prompting")

@@ -1,19 +1,17 @@
 """The methods that make, find, load and end sessions. Each decides at once; what may block is work."""
 
 from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
+
+import trio
 
 from acp_server.app import App
 from acp_server.dispatch import Later
 from acp_server.inbound import parse
-from acp_server.local import COMMANDS
 from runtime.errors import InvalidParams
-from runtime.events import CommandsAvailable, Noticed
-from runtime.loading import replay
-from runtime.ports import (
-    SessionRecord,
-)
-from runtime.session import Session
+from runtime.ports import SessionRecord
+from runtime.providers import catalog
 from schemas.acp.session import CloseSessionParams, ListSessionsParams, LoadSessionParams, NewSessionParams
 
 PAGE = 50
@@ -21,19 +19,19 @@ PAGE = 50
 
 
 def new(app: App, params: Mapping[str, object]) -> Later:
-    """`session/new`: an empty session that is already stored."""
+    """`session/new`: an empty session that is already stored; the rest is made ready behind the answer."""
     asked = parse(NewSessionParams, params)
     refuse_directories(asked.additional_directories)
-    made: list[Session] = []
+    made: list[str] = []
 
     async def run() -> dict[str, object]:
         made.append(await app.new_session(Path(asked.cwd)))
-        tell_unused(made[0], len(asked.mcp_servers))
-        return {"sessionId": made[0].session_id}
+        return {"sessionId": made[0]}
 
     async def then() -> None:
-        await announce(made[0])
-        await app.warm(made[0])
+        # In a thread, so that what the client sends meanwhile is heard.
+        await trio.to_thread.run_sync(import_module, "acp_server.live")
+        await make_ready(app, made[0], len(asked.mcp_servers))
 
     return Later(run, then)
 
@@ -42,21 +40,29 @@ def load(app: App, params: Mapping[str, object]) -> Later:
     """`session/load`: a trim that became due, then the whole visible transcript, then the answer."""
     asked = parse(LoadSessionParams, params)
     refuse_directories(asked.additional_directories)
-    loaded: list[Session] = []
 
     async def run() -> dict[str, object]:
         session = await app.load_session(asked.session_id, Path(asked.cwd))
-        loaded.append(session)
-        tell_unused(session, len(asked.mcp_servers))
-        await replay(session.conversation)
+        await app.live.replay(session.conversation)
         return {}
 
     async def then() -> None:
-        await loaded[0].conversation.keeper.show_usage()
-        await announce(loaded[0])
-        await app.warm(loaded[0])
+        await app.session(asked.session_id).conversation.keeper.show_usage()
+        await make_ready(app, asked.session_id, len(asked.mcp_servers))
 
     return Later(run, then)
+
+
+async def make_ready(app: App, session_id: str, servers: int) -> None:
+    """What follows the answer: the commands on offer, and imports that the first prompt would wait for."""
+    session = app.session(session_id)
+    if servers:
+        text = f"This version connects to no MCP servers; {servers} of the client's are not used."
+        app.live.tell(session.conversation, "MCP servers", text)
+    await app.live.announce(session.conversation)
+    kind = session.conversation.setup.kind
+    if kind:
+        await trio.to_thread.run_sync(catalog.warm, kind)
 
 
 def list_(app: App, params: Mapping[str, object]) -> Later:
@@ -77,7 +83,6 @@ def list_(app: App, params: Mapping[str, object]) -> Later:
 def close(app: App, params: Mapping[str, object]) -> Later:
     """`session/close`: what runs is cancelled and answers so; what is stored stays."""
     session_id = parse(CloseSessionParams, params).session_id
-    app.session(session_id)
 
     async def run() -> dict[str, object]:
         await app.close_session(session_id)
@@ -98,19 +103,7 @@ def listed(record: SessionRecord) -> dict[str, object]:
     return shown
 
 
-async def announce(session: Session) -> None:
-    """The commands on offer, once the client knows the session."""
-    await session.conversation.emit(CommandsAvailable(COMMANDS))
-
-
 def refuse_directories(directories: tuple[str, ...]) -> None:
     """More folders are not on offer: taking the field in silence would promise what is not done."""
     if directories:
         raise InvalidParams("Invalid params: additionalDirectories is not supported")
-
-
-def tell_unused(session: Session, servers: int) -> None:
-    """MCP servers are not connected by this version: the person is told, with the first turn."""
-    if servers:
-        text = f"This version connects to no MCP servers; {servers} of the client's are not used."
-        session.conversation.pending.append(Noticed("warning", "MCP servers", text))

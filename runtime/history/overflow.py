@@ -56,7 +56,8 @@ _OUTPUT_LIMITS = tuple(
     )
 )
 _COMPARED = re.compile(
-    r"(?P<input>\d[\d,_]*)(?: *\+ *(?P<output>\d[\d,_]*))?(?: tokens)? *> *(?P<limit>\d[\d,_]*)(?! *- *\d)"
+    r"(?P<input>\d[\d,_]*)(?: *\+ *(?P<output>\d[\d,_]*))?(?: tokens)?"
+    r" *> *(?P<limit>\d[\d,_]*)(?![\d,_]| *- *\d)"
 )
 _LIMITS = tuple(
     re.compile(pattern)

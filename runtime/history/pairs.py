@@ -158,20 +158,24 @@ def _free_id(name: str, taken: Callable[[str], bool]) -> str:
     return f"{name}_{number}"
 
 
-def _with_readable_ids(rows: Sequence[Row]) -> list[Row]:
-    """Calls that came without an id get one that is free in their row, for their results to take."""
-    out: list[Row] = []
-    for row in rows:
-        if any(not call.id for call in row.tool_calls):
-            used = {call.id for call in row.tool_calls}
-            calls: list[ToolCall] = []
-            for call in row.tool_calls:
-                named = call if call.id else replace(call, id=_free_id("call", used.__contains__))
-                used.add(named.id)
-                calls.append(named)
-            row = replace(row, tool_calls=tuple(calls))
-        out.append(row)
-    return out
+def _with_own_ids(rows: Sequence[Row]) -> list[Row]:
+    """A call without an id, or with one its row has used already, gets one for a result to take."""
+    return [_told_apart(row) if row.tool_calls else row for row in rows]
+
+
+def _told_apart(row: Row) -> Row:
+    names = [call.id for call in row.tool_calls]
+    if all(names) and len(set(names)) == len(names):
+        return row
+    used: set[str] = set()
+    calls: list[ToolCall] = []
+    for call in row.tool_calls:
+        free = _free_id(call.id or "call", lambda name: name in used)
+        if call.id != free:
+            free = _free_id(call.id or "call", lambda name: name in used or name in names)
+        used.add(free)
+        calls.append(call if call.id == free else replace(call, id=free))
+    return replace(row, tool_calls=tuple(calls))
 
 
 def pairs_ok(rows: Iterable[Row]) -> bool:
@@ -211,7 +215,7 @@ def repair(rows: Sequence[Row], taken: Callable[[str], bool] = lambda _: False) 
     if pairs_ok(rows) and not any(map(taken, call_ids(rows))):
         return Repaired(tuple(rows))
     swept = remove_orphaned_tool_messages(rows)
-    stripped = strip_orphaned_tool_calls_from_assistants(_with_readable_ids(swept.rows))
+    stripped = strip_orphaned_tool_calls_from_assistants(_with_own_ids(swept.rows))
     spoken = [row for row in stripped.rows if not _blank(row)]
     final = unique_call_ids(spoken, taken)
     return Repaired(tuple(final), len(rows) - len(final), stripped.stripped)

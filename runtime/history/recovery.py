@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from runtime.errors import ContextWindowExceeded, ProviderError
 from runtime.history.capacity import helpful_settings
 from runtime.history.compose import Composed, prepare
+from runtime.history.load import CallShape
 from runtime.history.overflow import Sizes, stated_sizes
 from runtime.history.row_recovery import recovery_target
 from runtime.history.turns import History
@@ -47,31 +48,30 @@ def recover(
     A request that is not strictly smaller is never returned.
     """
     sizes = stated_sizes(error)
-    shape = refused.shape
-    if tools is not None:
-        shape = replace(shape, tools=tuple(tools))
-    if calibration is not None:
-        shape = replace(shape, calibration=calibration)
     learned = None if sizes.limits_output else sizes.limit
     limited = sizes.limit if sizes.limits_output else None
     shrunk = _smaller_answer(refused, sizes)
     if shrunk is not None:
-        return Recovery(
-            replace(refused, history=history, trims=(), warnings=(), max_output_tokens=shrunk),
-            None,
-            learned,
-            limited,
-        )
+        retry = replace(refused, history=history, trims=(), warnings=(), max_output_tokens=shrunk)
+        return Recovery(retry, None, learned, limited)
+    shape = _shape(refused, tools, calibration)
     known = replace(route, learned_window=learned or route.learned_window)
     ceiling = recovery_target(refused.message_tokens, learned)
     try:
         composed = prepare(history, profile, known, shape, ceiling=ceiling)
     except ContextWindowExceeded as failure:
         return Recovery(None, failure, learned, limited)
+    if composed.raw_tokens >= refused.raw_tokens:
+        return Recovery(None, _failure(refused, profile, sizes), learned, limited)
     recovered = any(trim.dropped_turns for trim in composed.trims)
-    if composed.raw_tokens < refused.raw_tokens:
-        return Recovery(composed, None, learned, limited, recovered)
-    return Recovery(None, _failure(refused, profile, sizes), learned, limited)
+    return Recovery(composed, None, learned, limited, recovered)
+
+
+def _shape(refused: Composed, tools: Iterable[ToolSpec] | None, calibration: float | None) -> CallShape:
+    shape = refused.shape
+    if tools is not None:
+        shape = replace(shape, tools=tuple(tools))
+    return shape if calibration is None else replace(shape, calibration=calibration)
 
 
 def _smaller_answer(refused: Composed, sizes: Sizes) -> int | None:

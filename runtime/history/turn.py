@@ -42,7 +42,6 @@ class Turn:
     __slots__ = (
         "_collapsed",
         "_earlier",
-        "_entries",
         "_short",
         "_whole",
         "current",
@@ -73,7 +72,6 @@ class Turn:
         self._earlier: Face | None = None
         self._short: _Shortened | None = None
         self._collapsed: tuple[frozenset[str], Face] | None = None
-        self._entries: tuple[Entry, ...] | None = None
 
     def extended(self, rows: Iterable[Row]) -> "Turn":
         """The running turn with more rows; only these are priced."""
@@ -103,9 +101,7 @@ class Turn:
     @property
     def entries(self) -> tuple[Entry, ...]:
         """The structured face."""
-        if self._entries is None:
-            self._entries = tuple(entries_from_rows(self.rows))
-        return self._entries
+        return tuple(entries_from_rows(self.rows))
 
     def whole(self) -> Face:
         """All of it."""

@@ -27,6 +27,11 @@ class TextFile:
     encoding: Encoding
     sample: bytes
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether the sample is the whole file."""
+        return len(self.sample) == self.size
+
 
 @dataclass(frozen=True, slots=True)
 class Reading:
@@ -66,12 +71,25 @@ def read(place: Place, file: TextFile, first: int, count: int | None, stopped: C
             count_rest=before.st_size <= _COUNTED,
         )
         after = os.fstat(descriptor)
-    notes = [file.encoding.note] if file.encoding.note else []
-    if decoder.damaged and "\ufffd" in window.text:
-        notes.append("some bytes are not valid text and stand as \ufffd")
+    notes = _notes(file, decoder, window)
     if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
         notes.append("the file changed while it was read")
     return Reading(window, tuple(notes))
+
+
+def read_sample(file: TextFile, first: int, count: int | None) -> Reading:
+    """As `read`, of a file whose sample is all of it: the disk is not asked again."""
+    decoder = Decoder(file.encoding)
+    text = decoder.feed(file.sample[file.encoding.mark :], final=True)
+    window = take((text,), first=first, count=count, cap=MAX_TEXT, count_rest=True)
+    return Reading(window, tuple(_notes(file, decoder, window)))
+
+
+def _notes(file: TextFile, decoder: Decoder, window: Window) -> list[str]:
+    notes = [file.encoding.note] if file.encoding.note else []
+    if decoder.damaged and "\ufffd" in window.text:
+        notes.append("some bytes are not valid text and stand as \ufffd")
+    return notes
 
 
 def _decoded(

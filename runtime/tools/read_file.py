@@ -96,6 +96,8 @@ async def _from_disk(
 ) -> disk_text.Reading:
     raw, first = given.text("path"), given.integer("line", 1)
     count = given.integer("limit", 0) or None
+    if file.is_whole:
+        return disk_text.read_sample(file, first, count)
     try:
         return await in_thread(lambda stopped: disk_text.read(place, file, first, count, stopped))
     except FileNotFoundError:

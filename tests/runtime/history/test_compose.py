@@ -216,16 +216,20 @@ def test_shortening_cuts_the_oldest_results_and_keeps_prompt_pairs_and_newest():
 
 def test_what_was_shortened_stays_so_and_is_told_only_when_more_goes():
     profile, route = PRESETS["local_small"], Route("p", "m", 4_000)
-    first = compose(shortening_history(8), profile, route, [SHELL])
-    history = first.history
-    again = compose(history, profile, route, [SHELL])
-    assert again.trims == ()
-    assert again.segments == first.segments
-    for name in ("n1", "n2"):
-        history.append([called(name), result(name, "r" * 4_000)])
-    more = compose(history, profile, route, [SHELL])
-    assert more.trims[0].dropped_messages == more.ledger().shortened - first.ledger().shortened > 0
-    assert [segment.rows for segment in more.segments][:2] == [segment.rows for segment in first.segments][:2]
+    history = shortening_history(0)
+    sent, told = [], []
+    for index in range(8):
+        composed = compose(history, profile, route, [SHELL])
+        assert compose(composed.history, profile, route, [SHELL]).trims == ()
+        told.append(sum(trim.dropped_messages for trim in composed.trims))
+        sent.append(composed)
+        history = composed.history
+        history.append([called(f"c{index}"), result(f"c{index}", "r" * 4_000)])
+    assert sum(told) == sent[-1].ledger().shortened > 2
+    # Between two cuts only the new round is a new segment; a cut changes the rounds it cuts.
+    for before, after, cut in zip(sent, sent[1:], told[1:], strict=False):
+        fresh = [one for one in after.segments if not any(one is old for old in before.segments)]
+        assert len(fresh) <= 1 + cut
 
 
 def test_many_tools_above_the_window_are_refused_before_dispatch():
