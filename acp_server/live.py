@@ -45,7 +45,7 @@ class Live:
         """A session with an empty history. Raises StoreError when its stored state cannot be read."""
         talk = Conversation(
             record.session_id,
-            (Path(record.cwd),),
+            Path(record.cwd),
             make_setup(config, provider),
             store,
             client,

@@ -18,7 +18,7 @@ class Conversation:
     def __init__(
         self,
         session_id: str,
-        roots: tuple[Path, ...],
+        cwd: Path,
         setup: Setup,
         store: Store,
         client: Client,
@@ -32,7 +32,8 @@ class Conversation:
         self.title = title
         self.pending: list[Noticed] = []
         self.keeper = HistoryKeeper(setup, state or SessionState(), self.emit)
-        self.tool_context = ToolContext(session_id, roots[0], roots, client)
+        # Links are resolved once: a tool's path is compared after its own links are.
+        self.tool_context = ToolContext(session_id, cwd, (cwd.resolve(),), client)
 
     @property
     def setup(self) -> Setup:

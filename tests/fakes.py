@@ -139,7 +139,7 @@ async def make_session(
     await kept.create_session(SessionRecord("s", "/work", TIME, TIME))
     client = RecordingClient()
     setup = make_setup(provider, profile, tools, window, prompt_tools=prompt_tools)
-    talk = Conversation("s", (Path("/work"),), setup, kept, client)
+    talk = Conversation("s", Path("/work"), setup, kept, client)
     return Session(talk), client, kept
 
 

@@ -1,0 +1,187 @@
+"""A model that is down, slow, refuses or breaks off: told as text and as an error; the talk goes on."""
+
+import socket
+from dataclasses import dataclass
+
+import pytest
+
+from tests.fakes_llm import HELLO, Canned, fake_server, sse, text_event
+from tests.process.homes import Home, call, calls, says
+from tests.wire_order import Json
+from tests.wire_talk import Turn, text_of
+
+KEY = "sk-test-AAAABBBBCCCCDDDD1111"
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One way to fail. reply: what the script says. told: words of the sentence."""
+
+    name: str
+    reply: Json
+    code: int
+    kind: str
+    retryable: bool
+    told: str
+    partial: str = ""
+
+
+FAULTS = [
+    Fault("unreachable", {"error": {"kind": "unreachable"}}, -32603, "unreachable", True, "cannot be reached"),
+    Fault("timeout", {"error": {"kind": "timeout"}}, -32603, "timeout", True, "too long"),
+    Fault("401", {"error": {"status": 401}}, -32000, "auth", False, "key"),
+    Fault("403", {"error": {"status": 403}}, -32000, "auth", False, "key"),
+    Fault("404", {"error": {"status": 404}}, -32603, "not_found", False, "model"),
+    Fault("429", {"error": {"status": 429, "retry_after": 60}}, -32603, "rate_limit", True, "60 s"),
+    Fault("500", {"error": {"status": 500}}, -32603, "server_error", True, "failed"),
+    Fault("503", {"error": {"status": 503}}, -32603, "overloaded", True, "overloaded"),
+    Fault("400", {"error": {"status": 400}}, -32603, "bad_request", False, "refused"),
+    Fault("drop", says("half an ans", drop=True), -32603, "stream_dropped", True, "broke", "half an ans"),
+    Fault(
+        "in stream",
+        says(["half ", "an ans"], error={"status": 500}),
+        -32603,
+        "server_error",
+        True,
+        "failed",
+        "half an ans",
+    ),
+]
+
+
+def check_failed(turn: Turn, fault: Fault) -> None:
+    """The sentence stands in the error and, as a message of its own, at the end of the answer."""
+    assert turn.error is not None
+    assert turn.error.code == fault.code
+    assert turn.error.data == {"kind": fault.kind, "retryable": fault.retryable}
+    assert fault.told in turn.error.message
+    assert turn.text == fault.partial + turn.error.message
+    messages = {update["messageId"] for update in turn.updates if "messageId" in update}
+    assert len(messages) == (2 if fault.partial else 1)
+
+
+async def test_each_fault_is_told_partial_text_is_kept_and_the_next_prompt_works(home: Home) -> None:
+    """And a load shows the same texts again, with what the model itself sees of them left consistent."""
+    home.script(*[{**fault.reply, "when": f"<{fault.name}>"} for fault in FAULTS], echo="yes")
+    async with home.talk() as talk:
+        shown = []
+        for fault in FAULTS:
+            turn = await talk.turn(f"<{fault.name}>")
+            check_failed(turn, fault)
+            shown.append(turn.text)
+            assert (await talk.turn("and now?")).text == "yes"
+    async with home.resumed(talk) as replay:
+        assert text_of(replay) == "".join(f"{text}yes" for text in shown)
+        assert (await talk.turn("still there?")).text == "yes"
+
+
+async def test_a_fault_after_tools_keeps_their_results(home: Home) -> None:
+    """The next prompt goes on from there: nothing that was found out is asked for again."""
+    (home.work / "a.txt").write_text("seven")
+    home.script(calls(call("read_file", path="a.txt")), {"error": {"status": 500}}, echo="yes")
+    async with home.talk() as talk:
+        turn = await talk.turn("read it")
+        assert turn.error is not None
+        assert turn.calls[0]["status"] == "completed"
+        assert (await talk.turn("and now?")).text == "yes"
+
+
+async def test_a_script_that_is_used_up_is_named(home: Home) -> None:
+    home.script(says("once"))
+    async with home.talk() as talk:
+        await talk.turn("one")
+        turn = await talk.turn("two")
+        assert turn.error is not None
+        assert "no reply left" in turn.text
+
+
+async def test_no_server_there(home: Home) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        address = f"http://127.0.0.1:{free.getsockname()[1]}/v1"
+    home.model_at(address)
+    async with home.talk() as talk:
+        turn = await talk.turn("hi")
+        assert turn.error is not None
+        assert turn.error.data == {"kind": "unreachable", "retryable": True}
+        assert "base_url" in turn.text
+
+
+async def test_the_key_that_a_server_quotes_reaches_nobody(home: Home) -> None:
+    """B113. Not the client, not the log at its loudest, not the transcript; and the store is private."""
+    body = b'{"error":{"message":"Incorrect API key provided: %b. Organization org-1."}}' % KEY.encode()
+    refusal = Canned((body,), status=401, content_type="application/json")
+    home.extra_env |= {"MY_KEY": KEY, "WHOLETURN_LOG": "debug"}
+    async with fake_server(refusal, HELLO) as server:
+        home.model_at(server.base_url, api_key_env="MY_KEY")
+        async with home.talk() as talk:
+            turn = await talk.turn("hi")
+            assert turn.error is not None
+            assert turn.error.code == -32000
+            assert "MY_KEY" in turn.text
+            assert (await talk.turn("again")).text == "Hello"
+            assert KEY not in str(talk.agent.frames)
+            assert server.asked[0].headers["authorization"] == f"Bearer {KEY}"
+    assert KEY not in home.log.read_text()
+    for file in home.data.iterdir():
+        assert KEY.encode() not in file.read_bytes()
+        assert file.stat().st_mode & 0o077 == 0
+
+
+async def test_a_stream_that_breaks_off_is_no_finished_answer(home: Home) -> None:
+    """B116: cut, ended without a stop, cut inside a call, ended after thoughts alone."""
+    half_call = {"index": 0, "id": "c1", "function": {"name": "read_file", "arguments": '{"pa'}}
+    streams: list[Json] = [
+        text_event("The fix is to rem"),
+        {"choices": [{"index": 0, "delta": {"tool_calls": [half_call]}}]},
+        {"choices": [{"index": 0, "delta": {"reasoning_content": "hm"}}]},
+    ]
+    answers = [Canned(sse(event, done=False), ending="cut") for event in streams]
+    async with fake_server(*answers, *answers[1:], *answers[1:], HELLO) as server:
+        home.model_at(server.base_url)
+        async with home.talk() as talk:
+            turn = await talk.turn("fix?")
+            assert turn.error is not None
+            assert turn.error.data["kind"] == "stream_dropped"
+            assert turn.text.startswith("The fix is to rem")
+            for _ in streams[1:]:
+                turn = await talk.turn("fix?")
+                assert turn.error is not None
+                assert turn.calls == []
+            assert "yes" not in turn.text
+
+
+async def test_a_wait_of_days_is_not_waited(home: Home) -> None:
+    """B118: the quota is used up; the turn ends at once with the reason."""
+    body = b'{"error":{"message":"Monthly quota is used up. It resets in 16 days."}}'
+    answer = Canned((body,), status=429, headers=("retry-after: 1382400",), content_type="application/json")
+    async with fake_server(answer) as server:
+        home.model_at(server.base_url)
+        async with home.talk() as talk:
+            turn = await talk.turn("hi")
+            assert turn.error is not None
+            assert turn.error.data["kind"] == "rate_limit"
+            assert "1382400 s" in turn.text
+        assert len(server.asked) == 1
+
+
+@pytest.mark.parametrize("status", [429, 529])
+async def test_a_short_wait_in_the_middle_of_a_turn_is_waited(home: Home, status: int) -> None:
+    """B119: after a tool round, asked again as told; the turn and its work go on. Cancel ends the wait."""
+    asks = {"id": "a1", "type": "function", "function": {"name": "list_dir", "arguments": "{}"}}
+    use = sse(
+        {"choices": [{"index": 0, "delta": {"tool_calls": [{"index": 0, **asks}]}}]},
+        {"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]},
+    )
+    busy = Canned((b"{}",), status=status, headers=("retry-after: 0.1",), content_type="application/json")
+    later = Canned((b"{}",), status=status, headers=("retry-after: 15",), content_type="application/json")
+    async with fake_server(Canned(use), busy, HELLO, later, HELLO) as server:
+        home.model_at(server.base_url)
+        async with home.talk() as talk:
+            turn = await talk.turn("go")
+            assert (turn.stop, turn.text) == ("end_turn", "Hello")
+            assert [shown["status"] for shown in turn.calls] == ["completed"]
+            asked = await talk.ask("again")
+            while len(server.asked) < 4:
+                await talk.agent.call("session/list", {})
+            await talk.cancel()
+            assert (await talk.end_of(asked)).stop == "cancelled"
