@@ -109,13 +109,18 @@ async def test_an_oversized_line_is_thrown_away_up_to_its_end(home: Home) -> Non
 
 async def test_an_id_that_is_still_open_is_refused_and_the_first_one_answered(home: Home) -> None:
     home.script(says(["half"], hang=True), echo="yes")
+    prompt = {"jsonrpc": "2.0", "id": 7, "method": "session/prompt"}
     async with home.talk() as talk:
-        asked = await talk.ask("one")
+        prompt["params"] = {"sessionId": talk.session_id, "prompt": TEXT}
+        await talk.agent.send(prompt)
         await talk.see("agent_message_chunk")
+        await talk.agent.send_bytes(b'{"jsonrpc":"2.0","id":7,"method":"session/list"}\n')
+        assert (await talk.agent.answer(7))["error"]["code"] == -32600
+        await talk.agent.send_bytes(b"", prompt)  # one answer to this id is still due
         since = len(talk.agent.frames)
-        await talk.agent.send_bytes(b'{"jsonrpc":"2.0","id":%d,"method":"session/list"}\n' % asked)
-        told = await talk.agent.until(lambda frame: "error" in frame, since=since)
-        assert (told["error"]["code"], told["id"]) == (-32600, asked)
+        await talk.cancel()
+        ended = await talk.agent.until(lambda frame: "result" in frame, since=since)
+        assert (ended["id"], ended["result"]) == (7, {"stopReason": "cancelled"})
 
 
 async def test_an_empty_prompt_asks_nothing(home: Home) -> None:
