@@ -6,6 +6,7 @@ from functools import cache
 from acp_server.config.settings import SessionConfig
 from acp_server.local import answer_locally
 from runtime.errors import NoModelConfigured
+from runtime.history.counter import token_counter
 from runtime.ports import (
     Provider,
     Tool,
@@ -48,4 +49,6 @@ def make_setup(config: SessionConfig, provider: Callable[[ProviderSettings], Awa
         provider=made,
         local=answer_locally,
         kind="" if settings is None else settings.kind,
+        prompt_tools=agent.prompt_tools,
+        counter=token_counter(agent.token_counter),
     )

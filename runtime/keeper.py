@@ -37,7 +37,7 @@ class HistoryKeeper:
         self.setup = setup
         self.route = setup.route
         self.state = state
-        self.history = History(system_rows(setup))
+        self.history = History(system_rows(setup), counter=setup.counter)
         self.calibration = 1.0
         self.composed: Composed | None = None
         self._emit = emit

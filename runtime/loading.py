@@ -48,6 +48,7 @@ async def restore(talk: Conversation) -> None:
     keeper.history = restore_history(
         await kept_turns(talk.store, talk.session_id, keeper.state),
         system=system_rows(keeper.setup),
+        counter=keeper.setup.counter,
         crumb_present=keeper.state.history_has_trim_breadcrumb,
     )
     keeper.composed = keeper.fitted(check_capacity=False)

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
+from runtime.history.counter import HEURISTIC, TokenCounter
 from runtime.ports import Provider, Tool
 from runtime.profiles import Profile, Route
 from runtime.rows import ToolSpec
@@ -22,7 +23,7 @@ def utc_now() -> str:
 class Setup:
     """What a session runs with. provider: makes or returns the model. kind: of provider, '' = none is set.
 
-    prompt_tools: the model has no native calls, it writes them into its text.
+    prompt_tools: the model has no native calls, it writes them into its text. counter: estimates its tokens.
     local: answers a prompt without the model (commands, what to set when there is none), None = ask it.
     """
 
@@ -34,6 +35,7 @@ class Setup:
     local: Callable[["Conversation", str], Awaitable[str | None]]
     kind: str = ""
     prompt_tools: bool = False
+    counter: TokenCounter = HEURISTIC
     now: Callable[[], str] = utc_now
 
     @property

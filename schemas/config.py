@@ -64,6 +64,8 @@ ProviderKind = Literal["openai", "scripted"]
 PresetName = Literal["tight", "local_small", "balanced", "unbounded"]
 HistoryUnit = Literal["turns", "messages"]
 RunningTurnOverflow = Literal["fail", "shorten"]
+ToolMode = Literal["native", "prompt"]
+CounterName = Literal["heuristic", "byte-classes", "o200k_base", "cl100k_base"]
 TrimUpdates = Literal["always", "negotiated", "off"]
 VisibleNotice = Literal["auto", "always", "never"]
 
@@ -78,7 +80,10 @@ class AgentSection(TypedDict, total=False):
 
 
 class ProviderSection(TypedDict, total=False):
-    """[providers.NAME]: an endpoint and the model behind it. Sizes in tokens; 0 as window: not known."""
+    """[providers.NAME]: an endpoint and the model behind it. Sizes in tokens; 0 as window: not known.
+
+    tools: `prompt` for a model that has no native tool calls. token_counter: how its requests are estimated.
+    """
 
     kind: ProviderKind
     base_url: Address
@@ -87,6 +92,8 @@ class ProviderSection(TypedDict, total=False):
     context_window: Count
     max_output_tokens: Positive
     output_counted_apart: Flag
+    tools: ToolMode
+    token_counter: CounterName
     headers: dict[HeaderName, HeaderValue]
     script: Line
     options: dict[Line, Json]

@@ -67,12 +67,15 @@ def _agent(merged: Merged) -> AgentConfig:
     name, provider_name, profile_name = chosen_names(merged)
     section = cast("AgentSection", table(merged.tree, "agents", name))
     provider = _provider(merged, provider_name) if provider_name else None
+    model = cast("ProviderSection", table(merged.tree, "providers", provider_name or ""))
     return AgentConfig(
         name=name,
         provider=provider,
         route=_route(merged, provider, section.get("model", "")) if provider else None,
         profile=profile(merged, profile_name),
         system_prompt=section.get("system_prompt"),
+        prompt_tools=model.get("tools") == "prompt",
+        token_counter=model.get("token_counter", "heuristic"),
     )
 
 

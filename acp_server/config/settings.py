@@ -24,6 +24,7 @@ class AgentConfig(NamedTuple):
 
     route.model is the model to ask for, '' when none is named; its window is the configured one only if
     the provider's section speaks of that model. system_prompt: None for the product's own.
+    prompt_tools: the model writes its tool calls into its text.
     """
 
     name: str
@@ -31,6 +32,8 @@ class AgentConfig(NamedTuple):
     route: Route | None
     profile: Profile
     system_prompt: str | None = None
+    prompt_tools: bool = False
+    token_counter: str = "heuristic"
 
 
 class SessionConfig(NamedTuple):

@@ -16,6 +16,8 @@ OPENAI = {
     "context_window": 0,
     "max_output_tokens": 1,
     "output_counted_apart": False,
+    "tools": "prompt",
+    "token_counter": "byte-classes",
     "headers": {"X-A": ""},
     "options": {"extra": {"list": [1, 2.5, "x", True, {"deep": []}]}},
 }
