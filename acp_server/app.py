@@ -4,8 +4,7 @@ Knows the runtime's ports and who fills them; knows nothing of JSON-RPC. Everyth
 on first use: start-up pays for nothing that the next answer does not need.
 """
 
-import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
@@ -16,12 +15,12 @@ import trio
 from acp_server.config.load import for_session, load_user_config
 from acp_server.config.options import Options
 from acp_server.config.settings import SessionConfig
+from acp_server.stores import Stores
 from runtime.errors import InvalidParams, ResourceNotFound
 from runtime.ids import new_id
 from runtime.ports import Client, Provider, SessionRecord, Store
 from runtime.providers import catalog
 from runtime.providers.settings import ProviderSettings
-from runtime.store.opening import open_store
 
 if TYPE_CHECKING:
     from acp_server.live import Live
@@ -30,17 +29,16 @@ if TYPE_CHECKING:
 CLOSE_SECONDS = 0.8
 """How long sessions get to end their turns when the process ends."""
 
-log = logging.getLogger("wholeturn.app")
-
 ClientFactory = Callable[[Mapping[str, object], SessionConfig], Client]
 """From the parameters of `initialize` and the settings to the one who is told what happens."""
 
 
 class Reserved(NamedTuple):
-    """A stored session that nobody has used yet in this process."""
+    """A stored session that nobody has used yet in this process. troubles: sentences to begin with."""
 
     record: SessionRecord
     config: SessionConfig
+    troubles: tuple[str, ...] = ()
 
 
 class App:
@@ -54,7 +52,7 @@ class App:
         self._client_factory = client_factory
         self._initialize: Mapping[str, object] = {}
         self._client: Client | None = None
-        self._stores: dict[str, Store] = {}
+        self._stores = Stores(self._trouble)
         self._providers: dict[str, tuple[ProviderSettings, Provider]] = {}
         self._lock = trio.Lock()
 
@@ -77,8 +75,7 @@ class App:
                     nursery.start_soon(session.close)
         for _, provider in self._providers.values():
             await provider.aclose()
-        for store in self._stores.values():
-            await store.aclose()
+        await self._stores.aclose()
 
     # ------------------------------------------------------------ sessions
 
@@ -87,8 +84,10 @@ class App:
         config = self.config(cwd)
         time = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         record = SessionRecord(f"sess_{new_id()}", str(cwd), time, time)
+        since = self._heard()
         await self.store(config).create_session(record)
-        self._reserved[record.session_id] = Reserved(record, config)
+        troubles = tuple(self._stores.troubles[since:])
+        self._reserved[record.session_id] = Reserved(record, config, troubles)
         return record.session_id
 
     async def load_session(self, session_id: str, cwd: Path) -> "Session":
@@ -97,6 +96,7 @@ class App:
         Raises ResourceNotFound, and InvalidParams when the folder is not the session's own.
         """
         config = self.config(cwd)
+        since = self._heard()
         record = await self.store(config).session(session_id)
         if record is None:
             raise not_found(session_id)
@@ -106,6 +106,7 @@ class App:
             return self.session(session_id)
         session = self._open(Reserved(record, config))
         await self.live.restore(session.conversation)
+        self._tell(session, self._stores.troubles[since:])
         return self.sessions.setdefault(session_id, session)
 
     def session(self, session_id: str) -> "Session":
@@ -125,10 +126,12 @@ class App:
             self.sessions.pop(session_id, None)
 
     def _open(self, reserved: Reserved) -> "Session":
-        record, config = reserved
+        record, config, troubles = reserved
         if self._client is None:
             self._client = self._client_factory(self._initialize, config)
-        return self.live.open_session(record, config, self.store(config), self._client, self.provider)
+        session = self.live.open_session(record, config, self.store(config), self._client, self.provider)
+        self._tell(session, troubles)
+        return session
 
     @property
     def live(self) -> "Live":
@@ -144,10 +147,7 @@ class App:
 
     def store(self, config: SessionConfig | None = None) -> Store:
         """The store that the settings name, opened once. Trouble with it is told to every open session."""
-        where = (config or self.config(Path.cwd())).store
-        if where not in self._stores:
-            self._stores[where] = open_store(where, on_trouble=self._trouble)
-        return self._stores[where]
+        return self._stores.get((config or self.config(Path.cwd())).store)
 
     async def provider(self, settings: ProviderSettings) -> Provider:
         """The provider that the settings describe, made once. Raises ConfigError."""
@@ -159,9 +159,16 @@ class App:
             return known[1]
 
     def _trouble(self, message: str) -> None:
-        log.warning("%s", message)
         for session_id in (*self.sessions, *self._reserved):
-            self.live.tell(self.session(session_id).conversation, "Session store", message)
+            self._tell(self.session(session_id), [message])
+
+    def _tell(self, session: "Session", troubles: Sequence[str]) -> None:
+        for message in troubles:
+            self.live.tell(session.conversation, "Session store", message)
+
+    def _heard(self) -> int:
+        """How many of the troubles a session that is about to be opened need not be told."""
+        return len(self._stores.troubles) if self.has_sessions() else 0
 
 
 def not_found(session_id: str) -> ResourceNotFound:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from acp_server.client import AcpClient, Wire
 from acp_server.config.settings import SessionConfig
-from acp_server.local import COMMANDS
+from acp_server.local import COMMANDS, answer_locally
 from acp_server.setup import make_setup
 from acp_server.wire_options import wire_options
 from runtime.conversation import Conversation
@@ -51,6 +51,7 @@ class Live:
             client,
             state=read_state(record.state),
             title=record.title,
+            local=answer_locally,
         )
         for text in config.warnings:
             self.tell(talk, "Configuration", text)

@@ -4,7 +4,6 @@ from collections.abc import Awaitable, Callable
 from functools import cache
 
 from acp_server.config.settings import SessionConfig
-from acp_server.local import answer_locally
 from runtime.errors import NoModelConfigured
 from runtime.history.counter import token_counter
 from runtime.ports import (
@@ -47,7 +46,6 @@ def make_setup(config: SessionConfig, provider: Callable[[ProviderSettings], Awa
         tools=tools(),
         system=(agent.system_prompt or SYSTEM_PROMPT,),
         provider=made,
-        local=answer_locally,
         kind="" if settings is None else settings.kind,
         prompt_tools=agent.prompt_tools,
         counter=token_counter(agent.token_counter),

@@ -3,6 +3,7 @@
 Knows no protocol. The history is kept by `runtime.keeper`; a turn is driven by `runtime.turn`.
 """
 
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from runtime.events import Event, Noticed, TitleChanged
@@ -10,6 +11,10 @@ from runtime.keeper import HistoryKeeper
 from runtime.ports import Client, Store, ToolContext
 from runtime.setup import Setup
 from schemas.transcript import SessionState
+
+
+LocalAnswer = Callable[["Conversation", str], Awaitable[str | None]]
+"""Answers a prompt without the model (commands, what to set when there is none); None = ask it."""
 
 
 class Conversation:
@@ -25,11 +30,13 @@ class Conversation:
         *,
         state: SessionState | None = None,
         title: str | None = None,
+        local: "LocalAnswer | None" = None,
     ) -> None:
         self.session_id = session_id
         self.store = store
         self.client = client
         self.title = title
+        self._local = local
         self.pending: list[Noticed] = []
         self.keeper = HistoryKeeper(setup, state or SessionState(), self.emit)
         # Links are resolved once: a tool's path is compared after its own links are.
@@ -52,7 +59,7 @@ class Conversation:
 
     async def local_answer(self, text: str) -> str | None:
         """The answer to a prompt that needs no model; None when the model is to be asked."""
-        return await self.setup.local(self, text)
+        return None if self._local is None else await self._local(self, text)
 
     async def end_prompt(self, title: str) -> None:
         """A prompt was answered, well or not: the session's head moves."""

@@ -3,15 +3,11 @@
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING
 
 from runtime.history.counter import HEURISTIC, TokenCounter
 from runtime.ports import Provider, Tool
 from runtime.profiles import Profile, Route
 from runtime.rows import ToolSpec
-
-if TYPE_CHECKING:
-    from runtime.conversation import Conversation
 
 
 def utc_now() -> str:
@@ -24,7 +20,6 @@ class Setup:
     """What a session runs with. provider: makes or returns the model. kind: of provider, '' = none is set.
 
     prompt_tools: the model has no native calls, it writes them into its text. counter: estimates its tokens.
-    local: answers a prompt without the model (commands, what to set when there is none), None = ask it.
     """
 
     profile: Profile
@@ -32,7 +27,6 @@ class Setup:
     tools: Mapping[str, Tool]
     system: tuple[str, ...]
     provider: Callable[[], Awaitable[Provider]]
-    local: Callable[["Conversation", str], Awaitable[str | None]]
     kind: str = ""
     prompt_tools: bool = False
     counter: TokenCounter = HEURISTIC

@@ -118,7 +118,6 @@ def make_setup(
         tools={tool.spec.name: tool for tool in tools},
         system=("You are a test.",),
         provider=get,
-        local=no_local_answer,
         kind="scripted",
         prompt_tools=prompt_tools,
         now=lambda: TIME,
@@ -139,7 +138,7 @@ async def make_session(
     await kept.create_session(SessionRecord("s", "/work", TIME, TIME))
     client = RecordingClient()
     setup = make_setup(provider, profile, tools, window, prompt_tools=prompt_tools)
-    talk = Conversation("s", Path("/work"), setup, kept, client)
+    talk = Conversation("s", Path("/work"), setup, kept, client, local=no_local_answer)
     return Session(talk), client, kept
 
 

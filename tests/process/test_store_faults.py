@@ -1,6 +1,5 @@
 """A store that is locked, damaged, read-only or not there: said to the person, served on, nothing lost."""
 
-import fcntl
 import os
 import sqlite3
 from collections.abc import Iterator
@@ -112,17 +111,24 @@ async def test_a_store_that_is_locked_from_the_start_until_the_end(home: Home) -
 
 
 async def test_a_damaged_store_is_repaired_and_that_is_told(home: Home) -> None:
-    """What can be read is kept; the damaged file stays beside the new one."""
-    talk = await one_turn(home)
-    data = store(home).read_bytes()
-    store(home).write_bytes(data[:100] + b"\0" * 30 + data[130:])
+    """B109. What can be read is loaded, both sides of the hole; the damaged file stays beside the new one."""
+    home.script(echo="{turn}: " + "word " * 800)
+    async with home.talk() as talk:
+        for number in range(10):
+            await talk.turn(f"question {number}")
+    data = bytearray(store(home).read_bytes())
+    hole = data.index(b"question 5") // 4096 * 4096
+    data[hole : hole + 4096] = bytes(4096)
+    store(home).write_bytes(data)
     async with home.resumed(talk) as replay:
-        turn = await talk.turn("two")
+        prompts = text_of(replay, "user_message_chunk")
+        assert prompts.startswith("question 0")
+        assert prompts.endswith("question 9")
+        turn = await talk.turn("and now?")
         assert turn.stop == "end_turn"
         assert "damaged" in told(turn)
-        assert text_of(replay, "user_message_chunk") in ("one", "")
     assert list(home.data.glob("sessions.db.corrupt-*"))
-    assert (await prompts_in(home, talk))[-1] == "two"
+    assert (await prompts_in(home, talk))[-2:] == ["question 9", "and now?"]
 
 
 async def test_a_file_that_is_no_database_is_never_overwritten(home: Home) -> None:
@@ -146,12 +152,3 @@ async def test_a_database_of_another_program_is_left_alone(home: Home) -> None:
     async with home.talk() as talk:
         assert "another program" in told(await talk.turn("one"))
     assert store(home).read_bytes() == before
-
-
-async def test_a_disk_that_is_full_for_a_while(home: Home) -> None:
-    """The file may not grow: told, kept in memory, and stored when there is room again."""
-    talk = await one_turn(home)
-    limit = store(home).stat().st_size + 200_000
-    home.extra_env["WHOLETURN_TEST_FILE_LIMIT"] = str(limit)
-    assert fcntl is not None
-    assert talk.session_id

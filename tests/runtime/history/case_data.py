@@ -3,10 +3,10 @@
 import json
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from runtime.history.turns import History
-from runtime.rows import Image, Row, ToolCall
+from runtime.rows import Image, Role, Row, ToolCall
 
 PATH = Path(__file__).resolve().parents[2] / "data" / "cases.json"
 
@@ -29,11 +29,12 @@ def expand(text: Any) -> str:
 def row(value: dict[str, Any]) -> Row:
     """A row of a case. Results that some provider carries as user rows are tool rows here."""
     calls = tuple(ToolCall(c["id"], c["name"], json.dumps(c["args"])) for c in value.get("calls", ()))
-    role = "tool" if value.get("mark") == "tool-result-as-user" else value["role"]
+    role: Role = "tool" if value.get("mark") == "tool-result-as-user" else value["role"]
     image = value.get("image")
     images = (Image(image["mime"], "A" * image["base64_chars"]),) if image else ()
-    origin = "runtime" if value.get("mark") == "tool-text" else None
-    return Row(role, expand(value.get("text", "")), calls, value.get("for"), images=images, origin=origin)
+    text = expand(value.get("text", ""))
+    origin: Literal["runtime"] | None = "runtime" if value.get("mark") == "tool-text" else None
+    return Row(role, text, calls, value.get("for"), images=images, origin=origin)
 
 
 def generated(spec: dict[str, Any]) -> list[dict[str, Any]]:

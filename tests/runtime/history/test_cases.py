@@ -9,7 +9,7 @@ import pytest
 
 from runtime.history.compose import Composed, compose
 from runtime.history.estimate import estimate_history_tokens
-from runtime.history.notice import BREADCRUMB_TEXT
+from runtime.history.notice import BREADCRUMB_TEXT, TrimNotice
 from runtime.history.pairs import pairs_ok
 from runtime.history.structured import entries_from_rows, rows_from_entries
 from runtime.history.trim import trim_to_recent_turn_count
@@ -130,7 +130,9 @@ def test_b014():
 
 
 def test_b015():
-    history, notices, seen = live("B015"), [], []
+    history = live("B015")
+    notices: list[TrimNotice] = []
+    seen = []
     for _ in range(3):
         composed = ask(history, max_history_messages=1)
         notices += composed.trims
