@@ -69,6 +69,7 @@ class Asking:
         draft = Draft(number, new_id, ids, TagFilter() if in_text else None)
         self.draft = draft
         provider = await self._talk.setup.provider()
+        await self._recorder.flush()
         async with self._saving(draft), provider.stream(request) as batches:
             async for batch in batches:
                 for part in batch:

@@ -8,10 +8,9 @@ from pathlib import Path
 
 from runtime.events import Event, Noticed, TitleChanged
 from runtime.keeper import HistoryKeeper
-from runtime.ports import Client, Store, ToolContext
+from runtime.ports import Client, HeadChange, Store, ToolContext
 from runtime.setup import Setup
 from schemas.transcript import SessionState
-
 
 LocalAnswer = Callable[["Conversation", str], Awaitable[str | None]]
 """Answers a prompt without the model (commands, what to set when there is none); None = ask it."""
@@ -61,10 +60,11 @@ class Conversation:
         """The answer to a prompt that needs no model; None when the model is to be asked."""
         return None if self._local is None else await self._local(self, text)
 
-    async def end_prompt(self, title: str) -> None:
-        """A prompt was answered, well or not: the session's head moves."""
-        named = title if self.title is None else None
-        time = self.setup.now()
-        await self.store.update_session(self.session_id, updated_at=time, title=named)
-        self.title = self.title or title
-        await self.emit(TitleChanged(self.title, time))
+    def next_head(self, title: str) -> HeadChange:
+        """How the session's head changes with a prompt's end. title: for a session that has none yet."""
+        return HeadChange(updated_at=self.setup.now(), title=title if self.title is None else None)
+
+    async def show_head(self, head: HeadChange) -> None:
+        """Tell the title and the time, once they are stored."""
+        self.title = head.title or self.title
+        await self.emit(TitleChanged(self.title, head.updated_at or ""))

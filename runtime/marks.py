@@ -19,6 +19,7 @@ LIMIT_PROMPT = (
     "say what is still open.]"
 )
 LIMIT_LINE = "[Stopped at this turn's limit of {limit} tool rounds.]"
+NO_ANSWER = "[The model gave no answer.]"
 UNREADABLE_CALL = "The tool call could not be read: {why}. Send it again with valid JSON arguments."
 UNKNOWN_TOOL = "There is no tool named {name!r}. Available: {names}."
 BUG_IN_TOOL = "The tool failed for an internal reason."

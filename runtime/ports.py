@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from runtime.events import Event, Location, ToolKind
 from runtime.model import ModelRequest, Part
@@ -109,6 +109,17 @@ class SessionRecord:
     state: str = "{}"
 
 
+class HeadChange(NamedTuple):
+    """A change of a session's head; None leaves a field as it is. updated_at: ISO 8601 UTC."""
+
+    updated_at: str | None = None
+    title: str | None = None
+    state: str | None = None
+
+
+UNCHANGED = HeadChange()
+
+
 @dataclass(frozen=True, slots=True)
 class StoredEntry:
     """One line of a transcript. key: the durable step's key, unique in the session. payload: JSON bytes.
@@ -146,16 +157,10 @@ class Store(Protocol):
         """Newest change first; `cwd` filters exactly. Raises InvalidParams on a cursor that is not ours."""
         ...
 
-    async def update_session(
-        self, session_id: str, *, updated_at: str, title: str | None = None, state: str | None = None
-    ) -> None:
-        """Change the head; None leaves a field as it is."""
-        ...
-
     async def append(
-        self, session_id: str, entries: Sequence[StoredEntry], *, state: str | None = None
+        self, session_id: str, entries: Sequence[StoredEntry], *, head: HeadChange = UNCHANGED
     ) -> None:
-        """Commit entries (and the new state, if given) in one transaction; durable on return.
+        """Commit entries (and the head's change, if given) in one transaction; durable on return.
 
         A key that is already there is left as it is (a retried commit is harmless).
         """

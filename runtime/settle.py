@@ -38,10 +38,11 @@ async def settle(turn: Turn, *, error: BaseException | None, cancelled: bool) ->
     )
     if turn.stage is Stage.NEW:
         return
-    await turn.recorder.end(step, before)
+    head = turn.talk.next_head(title_of(turn.prompt.text))
+    await turn.recorder.end(step, before, head)
     if outcome == "done" and turn.current.reply is not None:
         await turn.talk.keeper.trim_after(turn.current.reply, turn.recorder, turn.number)
-    await turn.talk.end_prompt(title_of(turn.prompt.text))
+    await turn.talk.show_head(head)
 
 
 def outcome_of(turn: Turn, error: BaseException | None, cancelled: bool) -> Outcome:

@@ -3,10 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from runtime.ports import (
-    Store,
-    StoredEntry,
-)
+from runtime.ports import UNCHANGED, HeadChange, Store, StoredEntry
 from schemas.transcript import (
     AttemptStep,
     EndStep,
@@ -29,6 +26,7 @@ class Recorder:
     session_id: str
     turn_id: str
     counts: dict[str, int] = field(default_factory=dict)
+    held: list[tuple[str, Step]] = field(default_factory=list)
 
     @property
     def base(self) -> str:
@@ -40,9 +38,14 @@ class Recorder:
         self.counts[prefix] = self.counts.get(prefix, 0) + 1
         return f"{prefix}:{self.counts[prefix]}"
 
-    async def prompt(self, step: PromptStep) -> None:
-        """The user's prompt, before the model is asked."""
-        await self._append((f"{self.base}:prompt", step))
+    def prompt(self, step: PromptStep) -> None:
+        """The user's prompt: committed with the next step, or by `flush` before the model is asked."""
+        self.held.append((f"{self.base}:prompt", step))
+
+    async def flush(self) -> None:
+        """Commit what is held."""
+        if self.held:
+            await self._append()
 
     async def partial(self, step: PartialStep) -> None:
         """Text that has been shown so far and belongs to no reply yet."""
@@ -67,13 +70,11 @@ class Recorder:
     async def trim(self, iteration: int, step: TrimStep, state: SessionState) -> None:
         """A trim and the cut it leaves, in one commit."""
         key = self.numbered(f"{self.base}:iter:{iteration}:trim")
-        await self._append((key, step), state=state)
+        await self._append((key, step), head=HeadChange(state=state.model_dump_json()))
 
-    async def end(
-        self, step: EndStep, before: Sequence[tuple[str, Step]] = (), state: SessionState | None = None
-    ) -> None:
-        """The turn's end with what was still open, in one commit."""
-        await self._append(*before, (f"{self.base}:end", step), state=state)
+    async def end(self, step: EndStep, before: Sequence[tuple[str, Step]], head: HeadChange) -> None:
+        """The turn's end with what was still open and the session's new head, in one commit."""
+        await self._append(*before, (f"{self.base}:end", step), head=head)
 
     def reply_entry(self, step: ReplyStep) -> tuple[str, Step]:
         """A reply with its key, to be committed together with the end."""
@@ -83,10 +84,12 @@ class Recorder:
         """A tool result with its key."""
         return f"{self.base}:iter:{step.iteration}:tool:{step.call_id}", step
 
-    async def _append(self, *steps: tuple[str, Step], state: SessionState | None = None) -> None:
+    async def _append(self, *steps: tuple[str, Step], head: HeadChange = UNCHANGED) -> None:
+        held = tuple(self.held)
         entries = [
             StoredEntry(self.turn_id, key, getattr(step, "kind", ""), step.model_dump_json().encode())
-            for key, step in steps
+            for key, step in (*held, *steps)
         ]
-        head = None if state is None else state.model_dump_json()
-        await self.store.append(self.session_id, entries, state=head)
+        # Held until it is stored: whatever stops this, the next commit takes it along.
+        await self.store.append(self.session_id, entries, head=head)
+        del self.held[: len(held)]

@@ -13,9 +13,9 @@ from runtime.asking import Asking
 from runtime.conversation import Conversation
 from runtime.history.turns import History
 from runtime.ids import new_id
-from runtime.marks import LIMIT_LINE, LIMIT_PROMPT
+from runtime.marks import LIMIT_LINE, LIMIT_PROMPT, NO_ANSWER
 from runtime.prompt import Prompt
-from runtime.prompt_tools import parse_error, unreadable_calls
+from runtime.prompt_tools import parse_error, unreadable_calls, visible_text
 from runtime.record import Iteration
 from runtime.restore import iteration_rows
 from runtime.rows import Row
@@ -68,7 +68,7 @@ class Turn:
     async def run(self) -> None:
         """From the prompt to the last reply. Raises WholeturnError; the caller settles either way."""
         await self.talk.show_pending()
-        await self.recorder.prompt(
+        self.recorder.prompt(
             PromptStep(message_id=new_id(), text=self.prompt.text, blocks=self.prompt.blocks)
         )
         answer = await self.talk.local_answer(self.prompt.text)
@@ -94,6 +94,7 @@ class Turn:
                 await self._say_to_model(self.number + 1, parse_error(bad))
             else:
                 self.ending.stop_reason = STOP_REASONS.get(reply.stop, "end_turn")
+                self.ending.told = "" if says_something(reply) else NO_ANSWER
                 return
         self.number = limit
         await self._ask_last(limit)
@@ -129,3 +130,9 @@ class Turn:
         """Hand the finished round over to the history, the reply and all its results in one piece."""
         done, self.current = self.current, Iteration()
         self.talk.keeper.history.append(list(iteration_rows(done, "")))
+
+
+def says_something(reply: ReplyStep) -> bool:
+    """Whether the person can see an answer, or hears by the stop reason that there is none."""
+    text = visible_text(reply.text) if reply.prompt_mode else reply.text
+    return reply.stop == "refusal" or bool(text.strip())

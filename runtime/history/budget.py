@@ -70,10 +70,14 @@ def _budget(profile: Profile, window: int) -> int:
 
 
 def output_reserve(window: int, route: Route) -> int:
-    """Tokens of the window that are kept free for the answer."""
+    """Tokens of the window that are kept free for the answer.
+
+    An answer that was given all of the window, or more, is no reserve: it takes what the messages leave.
+    """
     if route.output_counted_apart:
         return 0
-    return route.max_output_tokens or min(_RESERVE, window // 4)
+    limit = route.max_output_tokens
+    return limit if limit and limit < window else min(_RESERVE, window // 4)
 
 
 def trim_target(budget: ContextBudget, route: Route) -> int:

@@ -3,10 +3,7 @@
 import sqlite3
 from collections.abc import Callable, Sequence
 
-from runtime.ports import (
-    SessionRecord,
-    StoredEntry,
-)
+from runtime.ports import UNCHANGED, HeadChange, SessionRecord, StoredEntry
 from runtime.store.faults import id_taken, no_session
 from runtime.store.schema import ENTRY_COLUMNS, SESSION_COLUMNS
 
@@ -14,10 +11,9 @@ Work = Callable[[sqlite3.Connection], None]
 
 _CREATE = f"INSERT INTO sessions ({SESSION_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
 _UPDATE = (
-    "UPDATE sessions SET updated_at = ?, title = coalesce(?, title), state = coalesce(?, state)"
-    " WHERE session_id = ?"
+    "UPDATE sessions SET updated_at = coalesce(?, updated_at), title = coalesce(?, title),"
+    " state = coalesce(?, state) WHERE session_id = ?"
 )
-_SET_STATE = "UPDATE sessions SET state = ? WHERE session_id = ?"
 # One look-up for both questions: is the session there, and which number came last.
 _LAST_SEQ = (
     "SELECT (SELECT max(seq) FROM entries WHERE session_id = head.session_id)"
@@ -47,17 +43,7 @@ def create(record: SessionRecord) -> Work:
     return work
 
 
-def update(session_id: str, updated_at: str, title: str | None, state: str | None) -> Work:
-    """Change a head; StoreError when there is none."""
-
-    def work(connection: sqlite3.Connection) -> None:
-        if not connection.execute(_UPDATE, (updated_at, title, state, session_id)).rowcount:
-            raise no_session(session_id)
-
-    return work
-
-
-def append(session_id: str, entries: Sequence[StoredEntry], state: str | None) -> Work:
+def append(session_id: str, entries: Sequence[StoredEntry], head: HeadChange) -> Work:
     """Add entries behind the last one, skipping keys that are there; StoreError without the session."""
     kept = tuple(entries)
 
@@ -69,8 +55,8 @@ def append(session_id: str, entries: Sequence[StoredEntry], state: str | None) -
         for entry in kept:
             row = (session_id, seq, entry.turn_id, entry.key, entry.kind, entry.payload)
             seq += connection.execute(_INSERT, row).rowcount
-        if state is not None:
-            connection.execute(_SET_STATE, (state, session_id))
+        if head != UNCHANGED:
+            connection.execute(_UPDATE, (*head, session_id))
 
     return work
 

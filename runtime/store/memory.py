@@ -5,11 +5,7 @@ from dataclasses import replace
 
 import trio
 
-from runtime.ports import (
-    SessionPage,
-    SessionRecord,
-    StoredEntry,
-)
+from runtime.ports import UNCHANGED, HeadChange, SessionPage, SessionRecord, StoredEntry
 from runtime.store.cursor import decode, encode, place_of
 from runtime.store.faults import closed, id_taken, no_session
 
@@ -50,16 +46,8 @@ class MemoryStore:
         heads = [transcript.head for transcript in self._transcripts.values()]
         return cut_page(heads, cwd=cwd, place=place, limit=limit)
 
-    async def update_session(
-        self, session_id: str, *, updated_at: str, title: str | None = None, state: str | None = None
-    ) -> None:
-        """See the port."""
-        await self._enter()
-        found = self._find(session_id)
-        found.head = changed_head(found.head, updated_at=updated_at, title=title, state=state)
-
     async def append(
-        self, session_id: str, entries: Sequence[StoredEntry], *, state: str | None = None
+        self, session_id: str, entries: Sequence[StoredEntry], *, head: HeadChange = UNCHANGED
     ) -> None:
         """See the port."""
         await self._enter()
@@ -68,7 +56,7 @@ class MemoryStore:
             if entry.key not in found.seqs:
                 found.seqs[entry.key] = seq = len(found.entries) + 1
                 found.entries.append(replace(entry, seq=seq))
-        found.head = changed_head(found.head, state=state)
+        found.head = changed_head(found.head, head)
 
     async def entries(self, session_id: str, *, after: int = 0, limit: int = 500) -> list[StoredEntry]:
         """See the port."""
@@ -99,20 +87,10 @@ class MemoryStore:
         return found
 
 
-def changed_head(
-    head: SessionRecord,
-    *,
-    updated_at: str | None = None,
-    title: str | None = None,
-    state: str | None = None,
-) -> SessionRecord:
-    """The head with what is given; None leaves a field as it is."""
-    return replace(
-        head,
-        updated_at=head.updated_at if updated_at is None else updated_at,
-        title=head.title if title is None else title,
-        state=head.state if state is None else state,
-    )
+def changed_head(head: SessionRecord, change: HeadChange) -> SessionRecord:
+    """The head after a change."""
+    given = {name: value for name, value in change._asdict().items() if value is not None}
+    return replace(head, **given) if given else head
 
 
 def cut_page(

@@ -12,16 +12,11 @@ from contextlib import asynccontextmanager, suppress
 import trio
 
 from runtime.errors import StoreError
-from runtime.ports import (
-    SessionPage,
-    SessionRecord,
-    Store,
-    StoredEntry,
-)
+from runtime.ports import UNCHANGED, HeadChange, SessionPage, SessionRecord, Store, StoredEntry
 from runtime.store.cursor import decode
 from runtime.store.faults import StoreTrouble, TroubleKind, closed, id_taken, no_session
 from runtime.store.memory import cut_page
-from runtime.store.unsaved import Appended, Change, Created, Stored, Updated, entries_of, head_with, is_new
+from runtime.store.unsaved import Appended, Change, Created, Stored, entries_of, head_with, is_new
 
 _PAGE = 1000
 
@@ -62,17 +57,11 @@ class ResilientStore:
         async with self._reading(session_id) as track:
             return await self._head(session_id, track.changes)
 
-    async def update_session(
-        self, session_id: str, *, updated_at: str, title: str | None = None, state: str | None = None
-    ) -> None:
-        """See the port."""
-        await self._write(session_id, Updated(session_id, updated_at, title, state))
-
     async def append(
-        self, session_id: str, entries: Sequence[StoredEntry], *, state: str | None = None
+        self, session_id: str, entries: Sequence[StoredEntry], *, head: HeadChange = UNCHANGED
     ) -> None:
         """See the port."""
-        await self._write(session_id, Appended(session_id, tuple(entries), state))
+        await self._write(session_id, Appended(session_id, tuple(entries), head))
 
     async def entries(self, session_id: str, *, after: int = 0, limit: int = 500) -> list[StoredEntry]:
         """See the port."""

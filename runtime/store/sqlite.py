@@ -9,11 +9,7 @@ from typing import TypeVar
 
 import trio
 
-from runtime.ports import (
-    SessionPage,
-    SessionRecord,
-    StoredEntry,
-)
+from runtime.ports import UNCHANGED, HeadChange, SessionPage, SessionRecord, StoredEntry
 from runtime.store import changes, queries
 from runtime.store.connection import translate
 from runtime.store.cursor import decode
@@ -65,17 +61,11 @@ class SqliteStore:
         place = decode(cursor)
         return await self._read(partial(queries.page, cwd=cwd, place=place, limit=limit))
 
-    async def update_session(
-        self, session_id: str, *, updated_at: str, title: str | None = None, state: str | None = None
-    ) -> None:
-        """See the port."""
-        await self._write(changes.update(session_id, updated_at, title, state))
-
     async def append(
-        self, session_id: str, entries: Sequence[StoredEntry], *, state: str | None = None
+        self, session_id: str, entries: Sequence[StoredEntry], *, head: HeadChange = UNCHANGED
     ) -> None:
         """See the port."""
-        await self._write(changes.append(session_id, entries, state))
+        await self._write(changes.append(session_id, entries, head))
 
     async def entries(self, session_id: str, *, after: int = 0, limit: int = 500) -> list[StoredEntry]:
         """See the port."""

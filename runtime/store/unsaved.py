@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from runtime.ports import (
+    HeadChange,
     SessionRecord,
     Store,
     StoredEntry,
@@ -26,34 +27,19 @@ class Created(NamedTuple):
         await store.create_session(self.record)
 
 
-class Updated(NamedTuple):
-    """A change of the head; None leaves a field as it is."""
-
-    session_id: str
-    updated_at: str
-    title: str | None
-    state: str | None
-
-    async def apply(self, store: Store) -> None:
-        """Make the change in `store`."""
-        await store.update_session(
-            self.session_id, updated_at=self.updated_at, title=self.title, state=self.state
-        )
-
-
 class Appended(NamedTuple):
-    """New entries, perhaps with a new state."""
+    """New entries, perhaps with a change of the head."""
 
     session_id: str
     entries: tuple[StoredEntry, ...]
-    state: str | None
+    head: HeadChange
 
     async def apply(self, store: Store) -> None:
         """Make the change in `store`."""
-        await store.append(self.session_id, self.entries, state=self.state)
+        await store.append(self.session_id, self.entries, head=self.head)
 
 
-Change = Created | Updated | Appended
+Change = Created | Appended
 
 
 class Stored:
@@ -83,10 +69,8 @@ def head_with(changes: deque[Change], stored: SessionRecord | None) -> SessionRe
         match change:
             case Created(record):
                 head = record
-            case Updated(_, updated_at, title, state) if head:
-                head = changed_head(head, updated_at=updated_at, title=title, state=state)
-            case Appended(_, _, state) if head:
-                head = changed_head(head, state=state)
+            case Appended(_, _, changed) if head:
+                head = changed_head(head, changed)
     return head
 
 

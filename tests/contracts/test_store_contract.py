@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 from runtime.errors import InvalidParams, StoreError
 from runtime.ports import (
+    UNCHANGED,
+    HeadChange,
     SessionRecord,
     Store,
     StoredEntry,
@@ -37,7 +39,7 @@ class RefusingStore(MemoryStore):
         await trio.lowlevel.checkpoint()
         raise StoreTrouble(TroubleKind.FULL, Path("/full.db"))
 
-    async def append(self, session_id, entries, *, state=None):
+    async def append(self, session_id, entries, *, head=UNCHANGED):
         """Refuse."""
         await trio.lowlevel.checkpoint()
         raise StoreTrouble(TroubleKind.FULL, Path("/full.db"))
@@ -119,16 +121,16 @@ async def test_nothing_can_be_written_to_a_session_that_is_not_there(store):
     with pytest.raises(StoreError, match="not in the store"):
         await store.append("s1", [entry("k")])
     with pytest.raises(StoreError, match="not in the store"):
-        await store.update_session("s1", updated_at="2026-01-01T00:00:00Z")
+        await store.append("s1", [], head=HeadChange(updated_at="2026-01-01T00:00:00Z"))
     await store.create_session(record(1))
     assert await store.entries("s1") == []
 
 
 async def test_update_changes_only_what_is_given(store):
     await store.create_session(record(1))
-    await store.update_session("s1", updated_at="2027", title="T")
-    await store.update_session("s1", updated_at="2028", state='{"a":1}')
-    await store.update_session("s1", updated_at="2029")
+    await store.append("s1", [], head=HeadChange(updated_at="2027", title="T"))
+    await store.append("s1", [], head=HeadChange(updated_at="2028", state='{"a":1}'))
+    await store.append("s1", [], head=HeadChange(updated_at="2029"))
     assert await store.session("s1") == replace(record(1), updated_at="2029", title="T", state='{"a":1}')
 
 
@@ -163,9 +165,9 @@ async def test_a_key_that_is_there_is_left_as_it_is(store):
 
 async def test_the_state_changes_with_the_entries(store):
     await store.create_session(record(1))
-    await store.append("s1", [entry("a")], state='{"cut":1}')
+    await store.append("s1", [entry("a")], head=HeadChange(state='{"cut":1}'))
     await store.append("s1", [entry("b")])
-    await store.append("s1", [], state='{"cut":2}')
+    await store.append("s1", [], head=HeadChange(state='{"cut":2}'))
     assert (await store.session("s1")).state == '{"cut":2}'
     assert (await store.session("s1")).updated_at == record(1).updated_at
     assert await keys(store) == ["a", "b"]
@@ -189,7 +191,7 @@ async def test_sessions_are_listed_newest_change_first(store):
     for number, changed in ((1, 5), (2, 9), (3, 1), (4, 5)):
         await store.create_session(record(number, changed=changed))
     assert await ids(store) == ["s2", "s4", "s1", "s3"]
-    await store.update_session("s3", updated_at="2026-01-01T00:00:30Z")
+    await store.append("s3", [], head=HeadChange(updated_at="2026-01-01T00:00:30Z"))
     assert await ids(store) == ["s3", "s2", "s4", "s1"]
 
 
@@ -214,7 +216,7 @@ async def test_a_cursor_holds_its_place_while_sessions_come_and_move(store):
     first = await store.list_sessions(cwd=None, cursor=None, limit=2)
     assert [session.session_id for session in first.sessions] == ["s5", "s4"]
     await store.create_session(record(7, changed=50))
-    await store.update_session("s5", updated_at="2026-01-01T00:00:51Z")
+    await store.append("s5", [], head=HeadChange(updated_at="2026-01-01T00:00:51Z"))
     second = await store.list_sessions(cwd=None, cursor=first.next_cursor, limit=2)
     assert [session.session_id for session in second.sessions] == ["s3", "s2"]
     third = await store.list_sessions(cwd=None, cursor=second.next_cursor, limit=2)
@@ -310,7 +312,7 @@ async def test_a_closed_store_says_so_and_closes_twice(store):
 async def test_what_was_acknowledged_is_there_after_opening_again(name, tmp_path):
     store = STORES[name](tmp_path)
     await store.create_session(replace(record(1), title="T"))
-    await store.append("s1", [entry("a"), entry("b", b"\0\xff")], state='{"n":1}')
+    await store.append("s1", [entry("a"), entry("b", b"\0\xff")], head=HeadChange(state='{"n":1}'))
     await store.aclose()
     again = STORES[name](tmp_path)
     assert await again.session("s1") == replace(record(1), title="T", state='{"n":1}')
@@ -335,9 +337,11 @@ async def perform(store: Store, call: tuple[str, int, int]) -> str:
             case "create":
                 await store.create_session(record(number, changed=value))
             case "append":
-                await store.append(f"s{number}", [entry(f"k{value}"), entry("k0")], state=str(value))
+                head = HeadChange(state=str(value))
+                await store.append(f"s{number}", [entry(f"k{value}"), entry("k0")], head=head)
             case _:
-                await store.update_session(f"s{number}", updated_at=f"2026-01-01T00:00:{value:02}Z")
+                head = HeadChange(updated_at=f"2026-01-01T00:00:{value:02}Z")
+                await store.append(f"s{number}", [], head=head)
     except StoreError as error:
         return str(error)
     return "done"

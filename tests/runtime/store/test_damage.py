@@ -212,11 +212,12 @@ def pages_of_copy(path: Path) -> list[int]:
 IDLE_HOLDER = """
     import sys, trio
     from pathlib import Path
+    from runtime.ports import HeadChange
     from runtime.store.sqlite import SqliteStore
 
     async def main():
         store = SqliteStore(Path(sys.argv[1]))
-        await store.update_session("s0", updated_at="2027")
+        await store.append("s0", [], head=HeadChange(updated_at="2027"))
         print("open", flush=True)
         await trio.to_thread.run_sync(sys.stdin.readline)
         await store.aclose()

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from runtime.errors import StoreError
+from runtime.ports import UNCHANGED, HeadChange
 from runtime.store.faults import StoreTrouble, TroubleKind
 from runtime.store.memory import MemoryStore
 from runtime.store.opening import open_store
@@ -30,13 +31,9 @@ class Patient(MemoryStore):
         self._write()
         await super().create_session(record)
 
-    async def update_session(self, session_id, **given):
+    async def append(self, session_id, entries, *, head=UNCHANGED):
         self._write()
-        await super().update_session(session_id, **given)
-
-    async def append(self, session_id, entries, *, state=None):
-        self._write()
-        await super().append(session_id, entries, state=state)
+        await super().append(session_id, entries, head=head)
 
     async def session(self, session_id):
         self._read()
@@ -103,11 +100,11 @@ async def test_each_trouble_is_told_once_and_so_is_its_end(store, inner, told):
 
 async def test_reads_merge_what_is_stored_and_what_is_not(store, inner):
     await store.create_session(record())
-    await store.append("s1", [entry("a"), entry("b")], state="1")
+    await store.append("s1", [entry("a"), entry("b")], head=HeadChange(state="1"))
     inner.trouble = TroubleKind.FULL
-    await store.append("s1", [entry("c"), entry("b", b"other")], state="2")
+    await store.append("s1", [entry("c"), entry("b", b"other")], head=HeadChange(state="2"))
     await store.append("s1", [entry("d"), entry("c", b"other")])
-    await store.update_session("s1", updated_at="2030", title="T")
+    await store.append("s1", [], head=HeadChange(updated_at="2030", title="T"))
     assert await store.session("s1") == replace(record(), updated_at="2030", title="T", state="2")
     merged = await store.entries("s1")
     assert [(line.seq, line.key, line.payload) for line in merged] == [
@@ -126,7 +123,7 @@ async def test_reads_merge_what_is_stored_and_what_is_not(store, inner):
 async def test_a_session_that_was_never_stored_works_whole(store, inner):
     inner.trouble, inner.reads_too = TroubleKind.UNREACHABLE, True
     await store.create_session(record())
-    await store.append("s1", [entry("a")], state="1")
+    await store.append("s1", [entry("a")], head=HeadChange(state="1"))
     assert (await store.session("s1")).state == "1"
     assert await keys(store) == ["a"]
     page = await store.list_sessions(cwd="/w", cursor=None, limit=5)
@@ -155,7 +152,7 @@ async def test_wrong_requests_stay_errors_in_bad_days(store, inner, told):
     with pytest.raises(StoreError, match="not in the store"):
         await store.append("nobody", [entry("k")])
     with pytest.raises(StoreError, match="not in the store"):
-        await store.update_session("nobody", updated_at="2030")
+        await store.append("nobody", [], head=HeadChange(updated_at="2030"))
     assert await store.session("nobody") is None
 
 
@@ -201,7 +198,7 @@ async def test_unsaved_sessions_are_listed_in_their_place(store, inner):
         await store.create_session(record(f"s{number}", second=number * 2))
     inner.trouble = TroubleKind.FULL
     await store.create_session(record("new", second=5))
-    await store.update_session("s0", updated_at="2026-01-01T00:00:07Z")
+    await store.append("s0", [], head=HeadChange(updated_at="2026-01-01T00:00:07Z"))
     seen: list[str] = []
     cursor = None
     while True:
@@ -258,11 +255,11 @@ def test_trouble_changes_nothing_that_can_be_seen(steps):
                 try:
                     match step:
                         case "append":
-                            await target.append(name, [entry(f"k{number % 7}")], state=str(number))
+                            head = HeadChange(state=str(number))
+                            await target.append(name, [entry(f"k{number % 7}")], head=head)
                         case "update":
-                            await target.update_session(
-                                name, updated_at=f"2026-{number:02}", title=str(number)
-                            )
+                            head = HeadChange(updated_at=f"2026-{number:02}", title=str(number))
+                            await target.append(name, [], head=head)
                         case "create":
                             await target.create_session(record(name, second=number))
                         case _:
