@@ -70,9 +70,12 @@ class Draft:
         return [ToolCall("", found.name, found.arguments) for found in prompt_mode_calls(self.answer.text())]
 
     def add_call(self, call: ToolCall) -> CallRecord:
-        """Keep a complete call under an id of ours. A provider that names none gets ours back."""
+        """Keep a complete call under an id of ours, which is sent back, too, where the provider's is no use."""
         ours = self.call_id(len(self.calls))
-        record = CallRecord(call_id=ours, id=call.id or ours, name=call.name, arguments=call.arguments)
+        named = call.id and all(call.id != other.id for other in self.calls)
+        record = CallRecord(
+            call_id=ours, id=call.id if named else ours, name=call.name, arguments=call.arguments
+        )
         self.calls.append(record)
         return record
 

@@ -58,8 +58,9 @@ class HistoryKeeper:
         Raises ContextWindowExceeded; the history is then as it was.
         """
         composed = self.fitted(with_tools=with_tools)
-        if composed.collapsed_turns and not number:
-            log.info("the tool traffic of %d older turns is collapsed in the request", composed.collapsed_turns)
+        older = composed.collapsed_turns
+        if older and not number:
+            log.info("the tool traffic of %d older turns is collapsed in the request", older)
         await self._adopt(composed, recorder, number)
         return composed
 

@@ -7,17 +7,15 @@ from contextlib import aclosing
 
 from runtime.conversation import Conversation
 from runtime.errors import StoreError
-from runtime.history.turns import restore_history
+from runtime.history.turns import History, restore_history
 from runtime.ids import new_id
 from runtime.keeper import system_rows
-from runtime.ports import (
-    Store,
-)
-from runtime.record import TurnRecord, read_turns
+from runtime.ports import Store, StoredEntry
+from runtime.record import PAGE, TurnRecord, read_turns
 from runtime.restore import turn_events, turn_rows
 from runtime.rows import Row
 from runtime.steps import Recorder
-from schemas.transcript import SessionState
+from schemas.transcript import ANY_STEP, CallRecord, ReplyStep, SessionState
 
 
 def read_state(text: str) -> SessionState:
@@ -28,29 +26,64 @@ def read_state(text: str) -> SessionState:
         raise StoreError("The stored state of this session cannot be read.") from None
 
 
-async def kept_turns(store: Store, session_id: str, state: SessionState) -> list[tuple[str, list[Row]]]:
-    """(turn id, rows) of each turn that the model still gets, oldest first."""
-    after = 0
-    if state.first_turn_id:
-        position = await store.position(session_id, f"turn:{state.first_turn_id}:prompt")
-        after = (position or 1) - 1
+async def first_kept_entry(store: Store, session_id: str, state: SessionState) -> int:
+    """The seq of the first entry of the first turn that the model still gets; 1 when it gets all."""
+    if not state.first_turn_id:
+        return 1
+    return await store.position(session_id, f"turn:{state.first_turn_id}:prompt") or 1
+
+
+async def kept_turns(store: Store, session_id: str, first: int) -> list[tuple[str, list[Row]]]:
+    """(turn id, rows) of each turn from that entry on, oldest first."""
     kept = []
-    async with aclosing(read_turns(store, session_id, after=after)) as turns:
+    async with aclosing(read_turns(store, session_id, after=first - 1)) as turns:
         async for turn in turns:
             if rows := turn_rows(turn):
                 kept.append((turn.turn_id, rows))
     return kept
 
 
+async def used_call_ids(store: Store, session_id: str, before: int) -> list[str]:
+    """The provider's ids of the calls before that entry, in order, repeated ones too."""
+    used: list[str] = []
+    after = 0
+    while after < before - 1:
+        page = await store.entries(session_id, after=after, limit=min(PAGE, before - 1 - after))
+        if not page:
+            break
+        after = page[-1].seq
+        used += (call.id for entry in page for call in native_calls(entry))
+    return used
+
+
+def native_calls(entry: StoredEntry) -> tuple[CallRecord, ...]:
+    """The calls of a reply that the provider made in its own form; none if the entry is something else."""
+    if entry.kind != "reply":
+        return ()
+    try:
+        step = ANY_STEP.validate_json(entry.payload)
+    except ValueError:
+        return ()
+    return step.calls if isinstance(step, ReplyStep) and not step.prompt_mode else ()
+
+
+async def stored_history(talk: Conversation) -> History:
+    """The history as the session left it, made from the store."""
+    state, setup = talk.keeper.state, talk.setup
+    first = await first_kept_entry(talk.store, talk.session_id, state)
+    return restore_history(
+        await kept_turns(talk.store, talk.session_id, first),
+        system=system_rows(setup),
+        counter=setup.counter,
+        crumb_present=state.history_has_trim_breadcrumb,
+        taken_ids=await used_call_ids(talk.store, talk.session_id, first),
+    )
+
+
 async def restore(talk: Conversation) -> None:
     """Fill a conversation's history from the store. What no longer fits its limits goes, and is told."""
     keeper = talk.keeper
-    keeper.history = restore_history(
-        await kept_turns(talk.store, talk.session_id, keeper.state),
-        system=system_rows(keeper.setup),
-        counter=keeper.setup.counter,
-        crumb_present=keeper.state.history_has_trim_breadcrumb,
-    )
+    keeper.history = await stored_history(talk)
     keeper.composed = keeper.fitted(check_capacity=False)
     recorder = Recorder(talk.store, talk.session_id, f"restore-{new_id()}")
     for notice in keeper.composed.trims:

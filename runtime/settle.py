@@ -5,6 +5,7 @@ Runs shielded from the turn's cancellation. Knows no protocol; decides by one ta
 
 from runtime.errors import ContextWindowExceeded, find_error
 from runtime.events import AgentText
+from runtime.history.live import without_newest
 from runtime.ids import new_id
 from runtime.marks import FAILED_TURN_RESULT
 from runtime.restore import closed, iteration_rows
@@ -28,7 +29,7 @@ async def settle(turn: Turn, *, error: BaseException | None, cancelled: bool) ->
         await turn.talk.emit(AgentText(told_id, turn.ending.told))
     turn.talk.keeper.history.close_turn()
     if excluded and turn.before is not None:
-        turn.talk.keeper.history = turn.before
+        turn.talk.keeper.history = without_newest(turn.talk.keeper.history, turn.before)
     step = EndStep(
         outcome=outcome,
         stop_reason="cancelled" if outcome == "cancelled" else turn.ending.stop_reason,

@@ -33,7 +33,7 @@ class Recorder:
         """The key all of this turn's keys begin with."""
         return f"turn:{self.turn_id}"
 
-    def numbered(self, prefix: str) -> str:
+    def _numbered(self, prefix: str) -> str:
         """The next free `<prefix>:K`, K from 1."""
         self.counts[prefix] = self.counts.get(prefix, 0) + 1
         return f"{prefix}:{self.counts[prefix]}"
@@ -49,7 +49,7 @@ class Recorder:
 
     async def partial(self, step: PartialStep) -> None:
         """Text that has been shown so far and belongs to no reply yet."""
-        await self._append((self.numbered(f"{self.base}:iter:{step.iteration}:partial"), step))
+        await self._append((self._numbered(f"{self.base}:iter:{step.iteration}:partial"), step))
 
     async def reply(self, step: ReplyStep) -> None:
         """The model's reply, before its tools run."""
@@ -61,15 +61,15 @@ class Recorder:
 
     async def runtime(self, iteration: int, step: RuntimeStep) -> None:
         """A row that the loop put in."""
-        await self._append((self.numbered(f"{self.base}:iter:{iteration}:runtime"), step))
+        await self._append((self._numbered(f"{self.base}:iter:{iteration}:runtime"), step))
 
     async def attempt(self, iteration: int, step: AttemptStep) -> None:
         """A request that was refused or failed."""
-        await self._append((self.numbered(f"{self.base}:iter:{iteration}:attempt"), step))
+        await self._append((self._numbered(f"{self.base}:iter:{iteration}:attempt"), step))
 
     async def trim(self, iteration: int, step: TrimStep, state: SessionState) -> None:
         """A trim and the cut it leaves, in one commit."""
-        key = self.numbered(f"{self.base}:iter:{iteration}:trim")
+        key = self._numbered(f"{self.base}:iter:{iteration}:trim")
         await self._append((key, step), head=HeadChange(state=state.model_dump_json()))
 
     async def end(self, step: EndStep, before: Sequence[tuple[str, Step]], head: HeadChange) -> None:

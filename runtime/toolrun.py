@@ -62,22 +62,27 @@ class ToolRun:
 
     async def run_all(self, iteration: int, calls: Sequence[CallRecord], into: dict[str, ToolStep]) -> None:
         """Run them side by side; `into` gets each result when it is durable."""
-        limiter = trio.CapacityLimiter(PARALLEL)
+        slots = trio.Semaphore(PARALLEL)
         async with trio.open_nursery() as nursery:
             for call in calls:
-                nursery.start_soon(self._run_one, iteration, call, into, limiter)
+                # Waits here, in the model's order: trio starts waiting tasks in any.
+                await slots.acquire()
+                nursery.start_soon(self._run_one, iteration, call, into, slots)
 
     async def _run_one(
-        self, iteration: int, call: CallRecord, into: dict[str, ToolStep], limiter: trio.CapacityLimiter
+        self, iteration: int, call: CallRecord, into: dict[str, ToolStep], slots: trio.Semaphore
     ) -> None:
-        async with limiter:
-            self.started.add(call.call_id)
+        try:
             await self.emit(ToolCallChanged(call.call_id, "in_progress"))
+            # Behind the first place where a cancel is noticed: until then nothing was run.
+            self.started.add(call.call_id)
             outcome = await self._outcome(call)
             step = self.step(iteration, call, outcome)
             await self.recorder.tool(step)
             into[call.call_id] = step
             await self.show_end(step)
+        finally:
+            slots.release()
 
     async def show_end(self, step: ToolStep) -> None:
         """Tell the final state of a call, once."""

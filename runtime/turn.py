@@ -90,6 +90,7 @@ class Turn:
                 await self.tools.run_all(self.number, reply.calls, self.current.tools)
                 self.close_iteration()
             elif bad := self._unreadable(reply):
+                await self.recorder.reply(reply)
                 self.close_iteration()
                 await self._say_to_model(self.number + 1, parse_error(bad))
             else:

@@ -62,10 +62,10 @@ class Inbox:
         with trio.fail_after(PATIENCE):
             while True:
                 self.check()
-                for since in range(since, len(self.frames)):
-                    if wanted(self.frames[since]):
-                        return self.frames[since]
-                since = len(self.frames)
+                for frame in self.frames[since:]:
+                    if wanted(frame):
+                        return frame
+                since = max(since, len(self.frames))
                 if self.ended.is_set():
                     raise Ended("the agent ended without such a message")
                 await self._news.park()
@@ -229,7 +229,7 @@ class Answering:
 
 
 def encoded(frame: Mapping[str, Any]) -> bytes:
-    """The message as UTF-8; as ASCII with escapes when it holds half a surrogate pair, as JavaScript sends it."""
+    """The message as UTF-8; half a surrogate pair in it is escaped, as JavaScript sends it."""
     try:
         return json.dumps(frame, ensure_ascii=False).encode()
     except UnicodeEncodeError:

@@ -1,5 +1,6 @@
 """What a client does with a session, on top of `wire`: greet, open, prompt, cancel, load. Checks nothing."""
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,25 @@ async def greet(agent: Agent, capabilities: Json | None = None) -> Json:
     return await agent.call(
         "initialize", {"protocolVersion": 1, "clientCapabilities": dict(capabilities or {})}
     )
+
+
+async def refused(agent: Agent, method: str, params: object, code: int) -> Refused:
+    """Send a request that is wrong; it must be refused with this code."""
+    frame = await agent.answer(await agent.request(method, params, valid=False))
+    assert frame.get("error", {}).get("code") == code, (method, params, frame)
+    return Refused(frame["error"])
+
+
+def line_of(frame: Json, end: bytes = b"\n", *, ascii_only: bool = True) -> bytes:
+    """The frame as a line."""
+    return json.dumps(frame, ensure_ascii=ascii_only).encode() + end
+
+
+async def drip(agent: Agent, data: bytes, *frames: Json) -> None:
+    """Send bytes one by one, each in a write of its own. frames: the messages in them."""
+    await agent.send_bytes(b"", *frames)
+    for at in range(len(data)):
+        await agent.send_bytes(data[at : at + 1])
 
 
 def text_block(text: str) -> Json:

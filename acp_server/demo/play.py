@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from acp_server.demo.peer import Gone, Peer, Update
-from acp_server.demo.show import Screen, headline, say, table, text_of
+from acp_server.demo.show import Screen, headline, plain, say, table, text_of
 from acp_server.demo.story import Act, find_files, make_story
 
 BUDGET = 1500
@@ -40,24 +40,24 @@ def play(folder: Path) -> int:
     files = find_files(folder)
     if len(files) < 2:
         folder = Path(__file__).resolve().parents[1]
-        print("There are no text files to read here, so the files of wholeturn itself are read.")
+        plain("There are no text files to read here, so the files of wholeturn itself are read.")
         files = find_files(folder)
     acts = make_story(files)
-    print("wholeturn demo: the real server, a scripted model, real files and tools. No key, no network.")
-    print(f"Folder: {folder}")
+    plain("wholeturn demo: the real server, a scripted model, real files and tools. No key, no network.")
+    plain(f"Folder: {folder}")
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="wholeturn-demo-") as scratch:
         stage = Stage(folder, Path(scratch), acts)
         try:
             stage.run()
         except (Gone, RuntimeError) as error:
-            print(f"The demonstration broke off: {error}")
+            plain(f"The demonstration broke off: {error}")
             return 1
         finally:
             stage.close()
     table(stage.screen.rows, BUDGET)
-    print(f"\n{stage.screen.notices} notices, {len(acts)} prompts, {time.monotonic() - started:.1f} s.")
-    print("Every row that left the model's view was announced; all of it is still in the transcript.")
+    print(f"\nNotices: {stage.screen.notices}; prompts: {len(acts)}; {time.monotonic() - started:.1f} s.")
+    plain("Every row that left the model's view was announced; all of it is still in the transcript.")
     return 0
 
 

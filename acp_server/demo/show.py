@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 
 WIDTH = 79
 INDENT = "     "
+PROMPT = 24
+"""Characters of a prompt in the table: what the other columns leave of the line."""
 
 
 @dataclass(slots=True)
@@ -99,6 +101,11 @@ def say(text: str) -> None:
         print(textwrap.fill(line, WIDTH, initial_indent=INDENT, subsequent_indent=INDENT), flush=True)
 
 
+def plain(text: str) -> None:
+    """A paragraph from the left edge, wrapped."""
+    print(textwrap.fill(text, WIDTH), flush=True)
+
+
 def headline(text: str) -> None:
     """A line that stands out."""
     print(f"\n--- {text} ".ljust(WIDTH, "-"), flush=True)
@@ -107,7 +114,10 @@ def headline(text: str) -> None:
 def table(rows: list[TurnRow], limit: int) -> None:
     """The closing table."""
     headline(f"what happened (budget {limit} tokens)")
-    print(f"{'turn':>4}  {'prompt':<34} {'calls':>5} {'tokens before > after':>21}  {'left out / kept'}")
+    print(
+        f"{'turn':>4}  {'prompt':<{PROMPT}} {'calls':>5} {'tokens before > after':>21}  {'left out / kept'}"
+    )
     for row in rows:
-        prompt = row.prompt if len(row.prompt) <= 34 else f"{row.prompt[:33]}…"
-        print(f"{row.number:4d}  {prompt:<34} {row.calls:5d} {row.before:10d} > {row.after:8d}  {row.note}")
+        prompt = row.prompt if len(row.prompt) <= PROMPT else f"{row.prompt[: PROMPT - 1]}…"
+        tokens = f"{row.before:10d} > {row.after:8d}"
+        print(f"{row.number:4d}  {prompt:<{PROMPT}} {row.calls:5d} {tokens}  {row.note}".rstrip())

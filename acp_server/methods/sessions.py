@@ -22,10 +22,11 @@ def new(app: App, params: Mapping[str, object]) -> Later:
     """`session/new`: an empty session that is already stored; the rest is made ready behind the answer."""
     asked = parse(NewSessionParams, params)
     refuse_directories(asked.additional_directories)
+    cwd = folder_here(asked.cwd)
     made: list[str] = []
 
     async def run() -> dict[str, object]:
-        made.append(await app.new_session(Path(asked.cwd)))
+        made.append(await app.new_session(cwd))
         return {"sessionId": made[0]}
 
     async def then() -> None:
@@ -40,9 +41,10 @@ def load(app: App, params: Mapping[str, object]) -> Later:
     """`session/load`: a trim that became due, then the whole visible transcript, then the answer."""
     asked = parse(LoadSessionParams, params)
     refuse_directories(asked.additional_directories)
+    cwd = folder_here(asked.cwd)
 
     async def run() -> dict[str, object]:
-        session = await app.load_session(asked.session_id, Path(asked.cwd))
+        session = await app.load_session(asked.session_id, cwd)
         await app.live.replay(session.conversation)
         return {}
 
@@ -101,6 +103,14 @@ def listed(record: SessionRecord) -> dict[str, object]:
     if record.title is not None:
         shown["title"] = record.title
     return shown
+
+
+def folder_here(cwd: str) -> Path:
+    """The session's folder. Raises InvalidParams for one of another system: it would name a place in ours."""
+    folder = Path(cwd)
+    if not folder.is_absolute():
+        raise InvalidParams("Invalid params: cwd is not an absolute path on this system")
+    return folder
 
 
 def refuse_directories(directories: tuple[str, ...]) -> None:

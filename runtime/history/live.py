@@ -4,13 +4,18 @@ from dataclasses import dataclass, replace
 
 from runtime.events import TrimTokens
 from runtime.history.budget import slack_target
+from runtime.history.collapsed import Collapsed
 from runtime.history.compose import Composed
 from runtime.history.limits import whole_turn_notice
 from runtime.history.load import weigh
+from runtime.history.log import Log
 from runtime.history.notice import Reason, Strategy, TrimNotice
 from runtime.history.reported import on_provider_scale, scaled_target
-from runtime.history.turns import History
+from runtime.history.turns import History, Sums
 from runtime.profiles import Profile
+
+BEFORE_ALL = -1
+"""The place of turns that no history holds any more."""
 
 
 def trim_after_reply(
@@ -51,6 +56,24 @@ def trim_by_user(history: History, keep_turns: int) -> tuple[History, TrimNotice
     left = history.without_oldest(surplus)
     notice = whole_turn_notice(history, left, Reason.USER)
     return left, replace(notice, strategy=Strategy.USER.value)
+
+
+def without_newest(history: History, earlier: History) -> History:
+    """The history as if its newest turn, or what joined it, had never been; what was trimmed stays gone.
+
+    earlier: as it was before that. Both are left as they are.
+    """
+    oldest = history.past[0] if len(history.past) else history.current
+    gone = sum(1 for turn in earlier.turns if oldest is not None and turn.seq < oldest.seq)
+    left = earlier.without_oldest(gone)
+    if not gone or gone < earlier.turn_count:
+        return left
+    shared = earlier.shared
+    ids = dict.fromkeys((*shared.first_use, *earlier.turns[-1].whole().call_ids), BEFORE_ALL)
+    numbers = {name: (BEFORE_ALL, number) for name, (_, number) in shared.numbers.items()}
+    left.shared = replace(shared, first_use=ids, numbers=numbers)
+    left.past, left.current, left.sums, left.collapse = Log(), None, Sums(), Collapsed()
+    return left
 
 
 @dataclass(frozen=True, slots=True)

@@ -45,7 +45,42 @@ WEAK = (
 )
 RATES = ("per minute", "rate limit")
 
-_NUM = r"(\d[\d,_]*)"
+_DIGITS = r"\d[\d,_]*(?:\.\d+)?k?\b"
+_NUM = rf"({_DIGITS})"
+_TOPIC = re.compile(r"\b(?:tokens?|context|prompt|input)\b")
+_OUTPUT_LIMITS = tuple(
+    re.compile(pattern)
+    for pattern in (
+        rf"{_NUM} *> *{_NUM},? which is the maximum allowed number of output tokens",
+        rf"limit of {_NUM} (?:completion|output) tokens",
+        rf"at most {_NUM} (?:completion|output) tokens",
+    )
+)
+_COMPARED = re.compile(
+    rf"(?P<input>{_DIGITS})(?: *\+ *(?P<output>{_DIGITS}))?(?: tokens)?"
+    rf" *> *(?P<limit>{_DIGITS})(?! *- *\d)"
+)
+_LIMITS = (
+    "rate limit",
+    "rate_limit",
+    "per minute",
+    "per min",
+    "quota",
+    "too many requests",
+    "output token",
+    "completion token",
+)
+WEAK = (
+    "too many tokens",
+    "token limit exceeded",
+    "token count exceeds",
+    "request entity too large",
+    "payload too large",
+)
+RATES = ("per minute", "rate limit")
+
+_DIGITS = r"\d[\d,_]*(?:\.\d+)?k?\b"
+_NUM = rf"({_DIGITS})"
 _TOPIC = re.compile(r"\b(?:tokens?|context|prompt|input)\b")
 _OUTPUT_LIMITS = tuple(
     re.compile(pattern)
@@ -66,8 +101,8 @@ _LIMITS = tuple(
         rf"available context size \(?{_NUM}",
         rf"\bn_ctx\W{{0,4}}{_NUM}",
         rf"maximum (?:allowed )?number of (?:input )?tokens(?: allowed)?[^\d.]{{0,12}}{_NUM}",
-        rf"\blimit:? {_NUM},? (?:used:? [\d,_]+,? )?requested",
-        rf"\blimit of {_NUM}",
+        rf"\blimit\W{{1,3}}{_NUM}\W{{1,4}}(?:used\W{{1,3}}[\d,_]+\W{{1,4}})?requested",
+        rf"\blimit (?:of|is) {_NUM}(?! requests)",
         rf"context (?:window|limit|length|size)(?: of| is| size| limit| only|:| =)* \(?{_NUM}",
         rf"(?:input|prompt) (?:limit|length limit)(?: of| is|:| =)* {_NUM}",
     )
@@ -76,11 +111,13 @@ _REQUESTED = tuple(
     re.compile(pattern)
     for pattern in (
         rf"\brequested:?(?: about| a total of)? {_NUM}",
+        rf"\brequested tokens \({_NUM}",
         rf"\brequest \({_NUM} tokens",
         rf"\bn_prompt_tokens\W{{0,4}}{_NUM}",
         rf"(?:input|prompt) token count (?:of |is )?\(?{_NUM}",
         rf"(?:resulted in|contains(?: at least)?|has(?: at least)?) {_NUM}(?: input| prompt)? tokens",
         rf"prompt \(length {_NUM}\)",
+        rf"\b(?:prompt|input|request|messages?)(?: \w+){{0,3}} (?:is|was|has|uses?|used) {_NUM} tokens",
     )
 )
 _INPUT_PARTS = tuple(
@@ -173,7 +210,9 @@ def _first(patterns: tuple[re.Pattern[str], ...], text: str) -> int | None:
 
 
 def _number(digits: str) -> int:
-    return int(digits.replace(",", "").replace("_", ""))
+    thousands = digits.endswith("k")
+    value = float(digits.removesuffix("k").replace(",", "").replace("_", ""))
+    return int(value * 1000 if thousands else value)
 
 
 def stated_limit(error: ProviderError | str) -> int | None:

@@ -4,9 +4,10 @@ A call row's run is the tool rows after it up to the next user or assistant row;
 end it. Everything here works on a copy for one request; no stored row changes.
 """
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
+from runtime.history.ids import CallIds
 from runtime.rows import Row, ToolCall
 
 
@@ -34,6 +35,8 @@ class Repaired:
     rows: tuple[Row, ...]
     removed_rows: int = 0
     stripped_calls: int = 0
+    numbers: Mapping[str, int] = field(default_factory=dict)
+    """For ids that were given another name: see CallIds."""
 
 
 def remove_orphaned_tool_messages(rows: Sequence[Row]) -> Swept:
@@ -123,23 +126,18 @@ def _adopt(calls: Sequence[ToolCall], run: Iterable[Row]) -> tuple[list[ToolCall
     return [answered[place] for place in sorted(answered)], kept
 
 
-def unique_call_ids(rows: Sequence[Row], taken: Callable[[str], bool]) -> list[Row]:
+def unique_call_ids(rows: Sequence[Row], ids: CallIds | None = None) -> list[Row]:
     """Rename a call id that an earlier row used (`id_2`, `id_3`, …), in the call and in its results.
 
-    taken: ids used before these rows. Rows without a clash come back as they are.
+    ids: knows the ids used before these rows. Rows without a clash come back as they are.
     """
-    used: set[str] = set()
+    ids = ids or CallIds()
     names: dict[str, str] = {}
     out: list[Row] = []
     for row in rows:
         if row.tool_calls:
-            names = {}
-            for call in row.tool_calls:
-                names[call.id] = free = _free_id(call.id, lambda name: name in used or taken(name))
-                used.add(free)
-            if any(old != new for old, new in names.items()):
-                calls = (replace(call, id=names[call.id]) for call in row.tool_calls)
-                row = replace(row, tool_calls=tuple(calls))
+            names = {call.id: ids.give(call.id) for call in row.tool_calls}
+            row = _renamed(row, names)
         elif row.role == "tool" and row.tool_call_id is not None:
             new = names.get(row.tool_call_id, row.tool_call_id)
             row = row if new == row.tool_call_id else replace(row, tool_call_id=new)
@@ -149,13 +147,10 @@ def unique_call_ids(rows: Sequence[Row], taken: Callable[[str], bool]) -> list[R
     return out
 
 
-def _free_id(name: str, taken: Callable[[str], bool]) -> str:
-    if not taken(name):
-        return name
-    number = 2
-    while taken(f"{name}_{number}"):
-        number += 1
-    return f"{name}_{number}"
+def _renamed(row: Row, names: Mapping[str, str]) -> Row:
+    if all(old == new for old, new in names.items()):
+        return row
+    return replace(row, tool_calls=tuple(replace(call, id=names[call.id]) for call in row.tool_calls))
 
 
 def _with_own_ids(rows: Sequence[Row]) -> list[Row]:
@@ -167,14 +162,14 @@ def _told_apart(row: Row) -> Row:
     names = [call.id for call in row.tool_calls]
     if all(names) and len(set(names)) == len(names):
         return row
-    used: set[str] = set()
+    seen: set[str] = set()
+    # The first call with an id keeps it; every other one gets a name that none of the row has.
+    others = CallIds(set(names).__contains__)
     calls: list[ToolCall] = []
     for call in row.tool_calls:
-        free = _free_id(call.id or "call", lambda name: name in used)
-        if call.id != free:
-            free = _free_id(call.id or "call", lambda name: name in used or name in names)
-        used.add(free)
-        calls.append(call if call.id == free else replace(call, id=free))
+        first = bool(call.id) and call.id not in seen
+        seen.add(call.id)
+        calls.append(call if first else replace(call, id=others.give(call.id or "call")))
     return replace(row, tool_calls=tuple(calls))
 
 
@@ -207,15 +202,16 @@ def call_ids(rows: Iterable[Row]) -> list[str]:
     return [call.id for row in rows for call in row.tool_calls]
 
 
-def repair(rows: Sequence[Row], taken: Callable[[str], bool] = lambda _: False) -> Repaired:
+def repair(rows: Sequence[Row], ids: CallIds | None = None) -> Repaired:
     """Both sweeps, then unique ids; an assistant row that says nothing goes too.
 
     Whole rows come back as they are, and at little cost.
     """
-    if pairs_ok(rows) and not any(map(taken, call_ids(rows))):
+    ids = ids or CallIds()
+    if pairs_ok(rows) and not any(map(ids.has, call_ids(rows))):
         return Repaired(tuple(rows))
     swept = remove_orphaned_tool_messages(rows)
     stripped = strip_orphaned_tool_calls_from_assistants(_with_own_ids(swept.rows))
     spoken = [row for row in stripped.rows if not _blank(row)]
-    final = unique_call_ids(spoken, taken)
-    return Repaired(tuple(final), len(rows) - len(final), stripped.stripped)
+    final = unique_call_ids(spoken, ids)
+    return Repaired(tuple(final), len(rows) - len(final), stripped.stripped, ids.numbers)

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from runtime.errors import ContextWindowExceeded, ProviderError
+from runtime.history.budget import CAPACITY_MARGIN
 from runtime.history.capacity import helpful_settings
 from runtime.history.compose import Composed, prepare
 from runtime.history.load import CallShape
@@ -48,7 +49,7 @@ def recover(
     A request that is not strictly smaller is never returned.
     """
     sizes = stated_sizes(error)
-    learned = None if sizes.limits_output else sizes.limit
+    learned = _window(sizes)
     limited = sizes.limit if sizes.limits_output else None
     shrunk = _smaller_answer(refused, sizes)
     if shrunk is not None:
@@ -65,6 +66,12 @@ def recover(
         return Recovery(None, _failure(refused, profile, sizes), learned, limited)
     recovered = any(trim.dropped_turns for trim in composed.trims)
     return Recovery(composed, None, learned, limited, recovered)
+
+
+def _window(sizes: Sizes) -> int | None:
+    """The window the error names; a figure no request could ever fit is none."""
+    believable = not sizes.limits_output and (sizes.limit or 0) > CAPACITY_MARGIN
+    return sizes.limit if believable else None
 
 
 def _shape(refused: Composed, tools: Iterable[ToolSpec] | None, calibration: float | None) -> CallShape:

@@ -7,6 +7,7 @@ from runtime.history.collapse import collapse_turn
 from runtime.history.counter import TokenCounter
 from runtime.history.estimate import RowPrice, price_row
 from runtime.history.face import Face, Piece, build_face
+from runtime.history.ids import CallIds
 from runtime.history.pairs import Repaired, repair
 from runtime.history.shorten import Shortened, shorten
 from runtime.history.structured import Entry, entries_from_rows
@@ -15,10 +16,15 @@ from runtime.rows import Row
 
 @dataclass(frozen=True, slots=True)
 class Shared:
-    """What all turns of a history use: the counter, and in which turn each sent call id was used first."""
+    """What all turns of a history use: the counter, and which call ids were sent before.
+
+    first_use: the turn in which an id was used first. numbers: for an id, the turn that was given names
+    of it last, and the number after theirs (see CallIds).
+    """
 
     counter: TokenCounter
     first_use: dict[str, int]
+    numbers: dict[str, tuple[int, int]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,10 +123,16 @@ class Turn:
             rows, first = self.rows, self.shared.first_use
             if not self.current and any(row.attachments for row in rows):
                 rows = tuple(replace(row, attachments=()) if row.attachments else row for row in rows)
-            repaired = repair(rows, lambda name: first.get(name, self.seq) < self.seq)
+            ids = CallIds(lambda name: first.get(name, self.seq) < self.seq, self._first_number)
+            repaired = repair(rows, ids)
             earlier = self._earlier.pieces if self._earlier else ()
             self._whole = _Whole(repaired, self._face(repaired.rows, earlier))
         return self._whole
+
+    def _first_number(self, name: str) -> int:
+        # A turn may be looked at again after it was settled: what it was given then counts for others only.
+        seq, number = self.shared.numbers.get(name, (self.seq, 2))
+        return number if seq < self.seq else 2
 
     def collapsed(self, callable_tools: frozenset[str]) -> Face:
         """Without its tool traffic."""

@@ -9,6 +9,7 @@ from runtime.history.collapsed import Collapsed
 from runtime.history.counter import HEURISTIC, TokenCounter
 from runtime.history.estimate import price_row
 from runtime.history.face import Piece, make_piece
+from runtime.history.ids import CallIds
 from runtime.history.log import Log
 from runtime.history.notice import make_breadcrumb
 from runtime.history.system import join_system
@@ -69,6 +70,12 @@ def entry_count(rows: Sequence[Row]) -> int:
     return sum(1 for index, result in enumerate(results) if not result or not index or not results[index - 1])
 
 
+def _shared(counter: TokenCounter, taken_ids: Iterable[str]) -> Shared:
+    ids = CallIds()
+    first_use = {ids.give(name): -1 for name in taken_ids}
+    return Shared(counter, first_use, {name: (-1, number) for name, number in ids.numbers.items()})
+
+
 class History:
     """What may still be sent. Only its own methods change it; `compose` and trims return another one.
 
@@ -86,7 +93,7 @@ class History:
         taken_ids: Iterable[str] = (),
     ) -> None:
         """taken_ids: ids of calls in turns that are gone, so that reused ids keep their new names."""
-        self.shared = Shared(counter, dict.fromkeys(taken_ids, -1))
+        self.shared = _shared(counter, taken_ids)
         self.past = Log[Turn]()
         self.current: Turn | None = None
         self.running = False
@@ -139,6 +146,8 @@ class History:
         settled = turn.settled()
         for call_id in settled.whole().call_ids:
             self.shared.first_use.setdefault(call_id, settled.seq)
+        for name, number in settled.repaired.numbers.items():
+            self.shared.numbers[name] = (settled.seq, number)
         self.past = self.past.pushed(settled)
         self.sums = self.sums.plus(settled)
 

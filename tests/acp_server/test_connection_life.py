@@ -54,6 +54,11 @@ def line(method: str, request_id: object = None) -> bytes:
     return json.dumps(message).encode() + b"\n"
 
 
+async def received(stream: trio.abc.ReceiveStream) -> bytes:
+    with trio.fail_after(10):
+        return bytes(await stream.receive_some())
+
+
 def served(stream: trio.abc.Stream, methods: Methods, app: SmallApp) -> Connection[SmallApp]:
     return Connection(stream, BASIC | methods, app, hello=GREETED)
 
@@ -229,7 +234,7 @@ async def test_an_app_that_fails_ends_nothing_early(caplog: pytest.LogCaptureFix
     await theirs.send_eof()
     with trio.fail_after(10):
         await connection.serve()
-    assert b"pong" in await theirs.receive_some()
+    assert b"pong" in await received(theirs)
     assert "closing failed" in caplog.text
 
 
@@ -319,7 +324,7 @@ async def test_cancelled_from_outside_it_still_closes_and_flushes() -> None:
             nursery.cancel_scope.cancel()
     assert not scope.cancelled_caught
     assert app.closed == 1
-    assert b'"last"' in await theirs.receive_some()
+    assert b'"last"' in await received(theirs)
 
 
 @pytest.mark.parametrize(
@@ -338,7 +343,7 @@ async def test_a_last_line_without_its_end(rest: bytes, answered: bool) -> None:
     await served(ours, {}, SmallApp()).serve()
     await ours.aclose()
     got = bytearray()
-    while data := await theirs.receive_some():
+    while data := await received(theirs):
         got += data
     ids = [json.loads(one)["id"] for one in bytes(got).splitlines()]
     assert ids == (["whole", "last"] if answered else ["whole"])
@@ -350,7 +355,7 @@ async def test_an_input_that_ended_with_the_first_read() -> None:
     first = Hello(rest=json.dumps(HELLO).encode(), eof=True)
     with trio.fail_after(10):
         await Connection(ours, BASIC, app, hello=first).serve()
-    assert b'"protocolVersion":1' in await theirs.receive_some()
+    assert b'"protocolVersion":1' in await received(theirs)
 
 
 async def test_notifications_may_start_work() -> None:

@@ -134,6 +134,7 @@ def test_a_plain_greeting_is_answered_at_once() -> None:
         HELLO_LINE.replace(b'"id":0', b'"id":"\xff"'),
         HELLO_LINE.replace(b'"id":0', b'"id":NaN'),
         HELLO_LINE.replace(b":1}", b":NaN}"),
+        HELLO_LINE.replace(b":1}", b':1,"_meta":{"x":NaN}}'),
         HELLO_LINE.replace(b":1}", b':"1"}'),
         HELLO_LINE.replace(b"initialize", b"session/new"),
         HELLO_LINE.replace(b'{"protocolVersion":1}', b"[1]"),

@@ -1,6 +1,7 @@
 """Standard input and output at descriptor level, in real processes."""
 
 import os
+import select
 import subprocess
 import sys
 from pathlib import Path
@@ -25,6 +26,7 @@ subprocess.run(["sh", "-c", "cat; echo child"], check=True)
 assert not os.get_inheritable(fds.fd_in) and not os.get_inheritable(fds.fd_out)
 async def main():
     async with open_stream(fds) as stream:
+        assert os.get_blocking(2)
         while data := await stream.receive_some():
             await stream.send_all(data)
 trio.run(main)
@@ -90,15 +92,18 @@ def test_regular_files(tmp_path: Path) -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="no terminals of this kind")
 def test_a_terminal_keeps_its_blocking_mode() -> None:
     ours, theirs = os.openpty()
-    with subprocess.Popen(
-        [sys.executable, "-c", ECHO], stdin=theirs, stdout=theirs, stderr=subprocess.PIPE
-    ) as child:
-        os.write(ours, b"hello\n")
-        seen = b""
-        while seen.count(b"hello") < 2:  # the terminal's own echo, and ours
-            seen += os.read(ours, 1000)
-        assert os.get_blocking(theirs)
-        os.write(ours, b"\x04")
-        assert child.wait(60) == 0
+    command = [sys.executable, "-c", ECHO]
+    with subprocess.Popen(command, stdin=theirs, stdout=theirs, stderr=subprocess.PIPE) as child:
+        try:
+            os.write(ours, b"hello\n")
+            seen = b""
+            while seen.count(b"hello") < 2:  # the terminal's own echo, and ours
+                assert select.select([ours], [], [], 60)[0], seen
+                seen += os.read(ours, 1000)
+            assert os.get_blocking(theirs)
+            os.write(ours, b"\x04")
+            assert child.wait(60) == 0
+        finally:
+            child.kill()
     os.close(ours)
     os.close(theirs)

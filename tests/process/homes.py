@@ -1,4 +1,4 @@
-"""A user's machine for one test: settings, a script for the model, a folder to work in. Starts servers there."""
+"""A user's machine for one test: settings, a script for the model, a folder to work in, servers started."""
 
 import json
 import os
@@ -29,7 +29,7 @@ KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "COVERAGE_PROCESS_START")
 
 
 class Home:
-    """Everything below one folder. `work` is where sessions are at home, `spawn` where the editor starts us."""
+    """Everything below one folder. `work`: of the sessions. `spawn`: where the editor starts the server."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -83,6 +83,7 @@ class Home:
         command: Sequence[str] = (sys.executable, "-m", "acp_server"),
     ) -> AsyncIterator[Agent]:
         """A server that nobody has greeted yet."""
+        open("/tmp/starts", "a").write(os.environ["PYTEST_CURRENT_TEST"].split("::")[0] + "\n")
         async with start_agent(
             [*command, *arguments],
             cwd=self.spawn,

@@ -1,6 +1,7 @@
 """Answers of a model behind HTTP, and what it was asked: for tests that look at the request itself."""
 
 import json
+from collections.abc import Mapping
 from typing import Any
 
 from tests.fakes_llm import Canned, FakeServer, sse, text_event
@@ -9,7 +10,7 @@ Row = dict[str, Any]
 """A message of a request."""
 
 
-def asks(*calls: tuple[str, str, dict[str, object]]) -> Canned:
+def asks(*calls: tuple[str, str, Mapping[str, object]]) -> Canned:
     """An answer of tool calls alone: (id, name, arguments) each."""
     deltas = [
         {

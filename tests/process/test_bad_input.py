@@ -7,9 +7,8 @@ import pytest
 
 from acp_server.framing import MAX_LINE
 from tests.process.homes import Home, says
-from tests.process.test_checklist_wire import refused
 from tests.wire_order import Json
-from tests.wire_talk import Talk, greet, text_block
+from tests.wire_talk import Talk, greet, refused, text_block
 
 TEXT = [text_block("x")]
 LOAD: Json = {"sessionId": "nobody", "cwd": "/", "mcpServers": []}
@@ -24,7 +23,11 @@ BAD_PARAMS: list[tuple[str, object, str]] = [
     ("session/new", {"cwd": "/", "mcpServers": "none"}, "mcpServers"),
     ("session/new", {"cwd": "/", "mcpServers": [{"name": "x"}]}, "mcpServers[0]"),
     ("session/new", {"cwd": "/", "mcpServers": [{"type": "smoke", "name": "x"}]}, "mcpServers[0]"),
-    ("session/new", {"cwd": "/", "mcpServers": [], "additionalDirectories": ["/tmp"]}, "additionalDirectories"),
+    (
+        "session/new",
+        {"cwd": "/", "mcpServers": [], "additionalDirectories": ["/tmp"]},
+        "additionalDirectories",
+    ),
     ("session/new", [], "object"),
     ("session/new", None, "cwd"),
     ("session/prompt", {"sessionId": "nobody"}, "prompt"),

@@ -120,7 +120,11 @@ FORMS: list[tuple[str, Json, list[str]]] = [
     ("nothing", {}, ["history_trimmed", "usage_update", "agent_thought_chunk"]),
     ("notices", {"session": {"notices": {}}}, ["history_trimmed", "usage_update", "notice"]),
     ("compaction", {"session": {"compaction": {}}}, ["history_trimmed", "usage_update", "compaction_update"]),
-    ("null gates", {"session": {"notices": None}}, ["history_trimmed", "usage_update", "agent_thought_chunk"]),
+    (
+        "null gates",
+        {"session": {"notices": None}},
+        ["history_trimmed", "usage_update", "agent_thought_chunk"],
+    ),
     ("known", {"_meta": {"wholeturn": {"historyTrimmed": True}}}, ["history_trimmed", "usage_update"]),
     ("refused", {"_meta": {"wholeturn": {"historyTrimmed": False}}}, ["usage_update", "agent_thought_chunk"]),
 ]

@@ -2,14 +2,12 @@
 
 import json
 import sys
-from pathlib import Path
 
 import pytest
 
 from tests.process.homes import Home, call, calls, says
-from tests.wire import Agent, Refused
 from tests.wire_order import Json
-from tests.wire_talk import READS_FILES, Talk, greet, of_kind
+from tests.wire_talk import READS_FILES, Talk, drip, greet, line_of, of_kind, refused
 
 HELLO: Json = {"protocolVersion": 1, "clientCapabilities": {}}
 NOISY_RIPGREP = """\
@@ -184,10 +182,8 @@ async def test_line_separators_within_text_do_not_end_a_line(home: Home) -> None
 async def test_lone_surrogates_become_replacement_characters(home: Home) -> None:
     """From a prompt, from the model's script, from a client's file, and from a file name that is no UTF-8."""
     (home.work / "a.txt").write_text("on disk")
-    Path(str(home.work).encode().decode() + "/bad\udcff.txt").write_text("x")
-    home.script(
-        calls(call("read_file", path="a.txt"), call("list_dir", path=".")), says("ok"), echo="{last}"
-    )
+    (home.work / "bad\udcff.txt").write_text("x")
+    home.script(calls(call("read_file", path="a.txt"), call("list_dir", path=".")), says("ok"), echo="{last}")
 
     async def buffer(params: Json) -> object:
         return {"content": "in the \ud800 editor"}
@@ -197,7 +193,9 @@ async def test_lone_surrogates_become_replacement_characters(home: Home) -> None
         read, listed = (shown["content"][0]["content"]["text"] for shown in turn.calls)
         assert read == "in the \ufffd editor"
         assert "bad" in listed
-        line = b'{"jsonrpc":"2.0","id":9,"method":"session/prompt","params":{"sessionId":"%b","prompt":[%b]}}\n'
+        line = (
+            b'{"jsonrpc":"2.0","id":9,"method":"session/prompt","params":{"sessionId":"%b","prompt":[%b]}}\n'
+        )
         block = b'{"type":"text","text":"half \\ud800 a pair"}'
         says_9 = {"sessionId": talk.session_id, "prompt": []}
         await talk.agent.send_bytes(
@@ -206,26 +204,3 @@ async def test_lone_surrogates_become_replacement_characters(home: Home) -> None
         )
         assert (await talk.end_of(9, since=len(talk.agent.frames))).stop == "end_turn"
         assert "half \ufffd a pair" in json.dumps(talk.updates(), ensure_ascii=False)
-
-
-# ---------------------------------------------------------------- helpers
-
-
-async def refused(agent: Agent, method: str, params: object, code: int) -> Refused:
-    """Send a request that is wrong; it must be refused with this code."""
-    with pytest.raises(Refused) as caught:
-        await agent.call(method, params, valid=False)
-    assert caught.value.code == code, caught.value
-    return caught.value
-
-
-def line_of(frame: Json, end: bytes) -> bytes:
-    """The frame as a line."""
-    return json.dumps(frame).encode() + end
-
-
-async def drip(agent: Agent, data: bytes, *frames: Json) -> None:
-    """Send bytes one by one, each in a write of its own."""
-    await agent.send_bytes(b"", *frames)
-    for at in range(len(data)):
-        await agent.send_bytes(data[at : at + 1])

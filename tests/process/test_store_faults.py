@@ -9,10 +9,11 @@ from pathlib import Path
 import pytest
 
 from tests.process.homes import Home
+from tests.wire_order import Json
 from tests.wire_talk import Talk, Turn, greet, of_kind, replayed_turns, text_of
 
 TOLD = "Session store"
-NOTICES = {"session": {"notices": {}}}
+NOTICES: Json = {"session": {"notices": {}}}
 
 
 def store(home: Home) -> Path:
@@ -108,27 +109,6 @@ async def test_a_store_that_is_locked_from_the_start_until_the_end(home: Home) -
             assert "locked" in told(turn)
             assert await agent.close() == 0
     assert await prompts_in(home, talk) == ["one"]
-
-
-async def test_a_damaged_store_is_repaired_and_that_is_told(home: Home) -> None:
-    """B109. What can be read is loaded, both sides of the hole; the damaged file stays beside the new one."""
-    home.script(echo="{turn}: " + "word " * 800)
-    async with home.talk() as talk:
-        for number in range(10):
-            await talk.turn(f"question {number}")
-    data = bytearray(store(home).read_bytes())
-    hole = data.index(b"question 5") // 4096 * 4096
-    data[hole : hole + 4096] = bytes(4096)
-    store(home).write_bytes(data)
-    async with home.resumed(talk) as replay:
-        prompts = text_of(replay, "user_message_chunk")
-        assert prompts.startswith("question 0")
-        assert prompts.endswith("question 9")
-        turn = await talk.turn("and now?")
-        assert turn.stop == "end_turn"
-        assert "damaged" in told(turn)
-    assert list(home.data.glob("sessions.db.corrupt-*"))
-    assert (await prompts_in(home, talk))[-2:] == ["question 9", "and now?"]
 
 
 async def test_a_file_that_is_no_database_is_never_overwritten(home: Home) -> None:

@@ -17,8 +17,8 @@ from runtime.events import Noticed, ToolKind, UsageChanged
 from runtime.history.estimate import estimate_history_tokens, estimate_tool_schemas
 from runtime.history.pairs import pairs_ok
 from runtime.loading import read_state, restore
+from runtime.model import ModelRequest
 from runtime.ports import (
-    ModelRequest,
     SessionRecord,
     Store,
     StoredEntry,
@@ -155,9 +155,9 @@ class FixedTool:
         return ToolOutcome(self.text)
 
 
-def fixed_tool(name: str, text: str) -> FixedTool:
+def fixed_tool(name: str, text: str, description: str = "A tool.") -> FixedTool:
     """A tool of that name."""
-    return FixedTool(ToolSpec(name, "A tool.", '{"type":"object"}'), text)
+    return FixedTool(ToolSpec(name, description, '{"type":"object"}'), text)
 
 
 @dataclass(slots=True)
@@ -207,7 +207,7 @@ async def play(
     max_output: int | None = None,
     store: Store | None = None,
 ) -> Played:
-    """The session of a case, loaded. replies: in place of the case's own. store: one that is written already."""
+    """The session of a case, loaded. replies: in place of the case's own. store: one written already."""
     kept = store or MemoryStore()
     if store is None:
         await kept.create_session(SessionRecord("s", "/work", TIME, TIME))

@@ -9,7 +9,7 @@ import pytest
 
 from runtime.events import ToolCallStarted
 from runtime.marks import NO_ANSWER
-from runtime.ports import ModelRequest
+from runtime.model import ModelRequest
 from runtime.profiles import Profile
 from runtime.providers.openai_request import BodyShape, BodyWriter
 from runtime.record import read_turns
@@ -95,7 +95,8 @@ async def test_b071_what_a_provider_counts_corrects_the_estimate():
 
 async def test_b075_every_result_passes_one_cap_and_stays_whole_in_the_store():
     log = "".join(f"line {number:07}\n" for number in range(12_000_000 // 13))
-    tool = fixed_tool("mcp__ci__log", log)
+    # What the provider counts is about what is sent, so the tools take their part of it.
+    tool = fixed_tool("mcp__ci__log", log, "x" * 3400)
     case = await play("B075", window=131_000, tools=[tool])
     assert await case.ask(prompts("B075")[0]) == "end_turn"
     assert max(map(tokens, case.requests)) <= 131_000

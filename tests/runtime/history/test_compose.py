@@ -1,11 +1,14 @@
 """One provider call, step by step: limits, slack, notes, warnings, capacity, output limit."""
 
+from dataclasses import replace
+
 import pytest
 
 from runtime.errors import ContextWindowExceeded
 from runtime.history.compose import compose
 from runtime.history.notice import BREADCRUMB_TEXT, Reason
 from runtime.history.turns import History
+from runtime.model import Segment
 from runtime.profiles import PRESETS, Profile, Route
 from runtime.rows import Image, Row, ToolSpec
 from tests.runtime.history.helpers import SHELL, add_turn, called, plain_history, result, said, user
@@ -56,6 +59,31 @@ def test_slack_starts_no_earlier_and_trims_more():
     composed = compose(history, below, WIDE)
     assert composed.estimated_tokens <= size // 2
     assert compose(history, Profile(max_context_tokens=size - 1), WIDE).history.turn_count == 9
+
+
+def test_slack_holds_for_the_count_limit_too():
+    profile = Profile(max_history_messages=6, trim_slack_ratio=0.5)
+    assert compose(plain_history(6), profile, WIDE).trims == ()
+    assert compose(plain_history(7), profile, WIDE).history.turn_count == 3
+
+
+def test_a_pair_that_a_bug_broke_is_repaired_before_the_request():
+    history = History(["sys"])
+    add_turn(history, "t1", [user("q"), called("c"), result("c"), said("a")])
+    history.shared.first_use.clear()
+    history.open_turn("t2", user("q"))
+    history.shared.first_use.clear()
+    history.append([called("c"), result("c")])
+    twice = compose(history, Profile(), WIDE, [SHELL])
+    assert twice.healed
+    assert [row.tool_call_id for row in twice.rows() if row.role == "tool"] == ["c", "c_2"]
+    turn = history.past[0]
+    torn = replace(turn.whole(), segments=(Segment((user("q"), called("z"))),), whole_pairs=False)
+    assert turn._whole is not None
+    turn._whole = replace(turn._whole, face=torn)
+    mended = compose(history, Profile(), WIDE, [SHELL])
+    assert mended.healed
+    assert [row.content for row in mended.rows()][:3] == ["sys", "q", "q"]
 
 
 def test_nothing_is_dropped_when_the_breadcrumb_would_cost_more():
@@ -197,6 +225,14 @@ def shortening_history(rounds: int) -> History:
 def test_a_running_turn_that_is_too_large_fails_by_default():
     with pytest.raises(ContextWindowExceeded):
         compose(shortening_history(8), Profile(), Route("p", "m", 4_000), [SHELL])
+
+
+def test_a_turn_with_nothing_to_shorten_raises_no_notice():
+    history = shortening_history(1)
+    history.append([said("x" * 40_000)])
+    route = Route("p", "m", 4_000)
+    composed = compose(history, PRESETS["tight"], route, [SHELL], check_capacity=False)
+    assert (composed.trims, composed.ledger().shortened) == ((), 0)
 
 
 def test_shortening_cuts_the_oldest_results_and_keeps_prompt_pairs_and_newest():

@@ -6,6 +6,7 @@ import pytest
 
 from runtime.history.compose import compose
 from runtime.history.counter import HEURISTIC
+from runtime.history.ids import CallIds
 from runtime.history.turns import History
 from runtime.profiles import Profile, Route
 from tests.runtime.history.helpers import SHELL, add_turn, called, result, said, user
@@ -51,6 +52,17 @@ def one_turn(history: History, counter: Counting) -> tuple[int, int, History]:
     history.close_turn()
     sent = {id(segment) for composed in (first, second) for segment in composed.segments}
     return counter.calls[0] - before, len(sent - known), history
+
+
+def test_a_call_id_used_in_every_turn_costs_the_same_in_the_last():
+    asked = []
+
+    def taken(name: str) -> bool:
+        asked.append(name)
+        return name == "c" or int(name[2:]) < 90_000
+
+    assert CallIds(taken, {"c": 89_999}).give("c") == "c_90000"
+    assert len(asked) == 3
 
 
 def test_a_turn_costs_the_same_in_a_short_and_in_a_long_session():

@@ -35,7 +35,7 @@ def test_a_system_row_does_not_end_a_run():
 
 def test_ids_used_again_in_later_rows_get_the_next_free_name():
     rows = [called("x"), result("x"), called("x_2"), result("x_2"), called("x"), result("x")]
-    renamed = unique_call_ids(rows, lambda _: False)
+    renamed = unique_call_ids(rows)
     assert [row.tool_call_id for row in renamed if row.role == "tool"] == ["x", "x_2", "x_3"]
     assert renamed[:4] == rows[:4]
 

@@ -161,6 +161,26 @@ def test_a_bigger_budget_never_keeps_less(history, profile, one, other):
 
 
 @EXAMPLES
+@given(histories(broken=True), profiles, st.sampled_from([40, 300, 2000]))
+def test_a_token_trim_drops_no_turn_too_many_and_none_too_few(history, profile, budget):
+    route = Route("p", "m", 1_000_000)
+    tight = replace(profile, max_history_messages=99, history_unit="turns", max_context_tokens=budget)
+    wide = replace(tight, max_context_tokens=900_000)
+    aim = max(int(budget * (1 - profile.trim_slack_ratio)), 1)
+
+    def size(dropped: int) -> int:
+        return compose(history.without_oldest(dropped), wide, route, TOOLS).estimated_tokens
+
+    dropped = history.turn_count - compose(history, tight, route, TOOLS).history.turn_count
+    if dropped:
+        assert size(0) > budget
+        assert size(dropped) <= aim or dropped == history.turn_count - 1
+        assert dropped == 1 or size(dropped - 1) > aim
+    else:
+        assert size(0) <= budget or size(history.turn_count - 1) >= size(0)
+
+
+@EXAMPLES
 @given(histories(broken=True), profiles, routes)
 def test_a_notice_tells_the_truth(history, profile, route):
     composed = ask(history, profile, route)
@@ -182,7 +202,7 @@ def test_a_notice_tells_the_truth(history, profile, route):
 
 
 @EXAMPLES
-@given(histories(broken=True), profiles, st.sampled_from([None, 50, 700]))
+@given(histories(broken=True), profiles, st.sampled_from([None, 300, 700]))
 def test_recovery_is_strictly_smaller_or_says_why_not(history, profile, limit):
     route = Route("p", "m")
     refused = compose(history, profile, route, TOOLS)

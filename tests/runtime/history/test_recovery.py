@@ -109,3 +109,11 @@ def test_plain_rows_recover_to_a_stated_limit():
     recovery = recover_from_overflow(rows, stated_limit=100)
     assert recovery.target_tokens == 100
     assert (recovery.kept_turns, recovery.crumb_present) == (1, True)
+
+
+def test_a_limit_that_no_request_could_meet_is_not_believed():
+    refused = compose(plain_history(9), Profile(), ROUTE)
+    error = refusal("maximum context length is 32 tokens")
+    recovery = recover(refused.history, Profile(), ROUTE, refused=refused, error=error)
+    assert recovery.learned_window is None
+    assert recovery.recovered

@@ -83,9 +83,9 @@ def test_a_reused_call_id_gets_a_name_that_stays():
 
 def test_a_restored_history_names_reused_ids_as_the_live_one_did():
     rows = [user("q"), called("c"), result("c"), said("done")]
-    restored = restore_history([("t1", rows)], crumb_present=True, taken_ids=["c"])
+    restored = restore_history([("t3", rows)], crumb_present=True, taken_ids=["c", "c", "d"])
     sent = compose(restored, Profile(), ROUTE, [SHELL]).rows()
-    assert [row.tool_call_id for row in sent if row.role == "tool"] == ["c_2"]
+    assert [row.tool_call_id for row in sent if row.role == "tool"] == ["c_3"]
 
 
 def test_declared_pictures_are_priced_once_more_when_their_turn_is_no_longer_current():
