@@ -18,18 +18,19 @@ from acp_server.config.settings import SessionConfig
 from acp_server.stores import Stores
 from runtime.errors import InvalidParams, ResourceNotFound
 from runtime.ids import new_id
-from runtime.ports import Client, Provider, SessionRecord, Store
 from runtime.providers import catalog
 from runtime.providers.settings import ProviderSettings
+from runtime.stored import SessionRecord, Store
 
 if TYPE_CHECKING:
     from acp_server.live import Live
+    from runtime.ports import Client, Provider
     from runtime.session import Session
 
 CLOSE_SECONDS = 0.8
 """How long sessions get to end their turns when the process ends."""
 
-ClientFactory = Callable[[Mapping[str, object], SessionConfig], Client]
+ClientFactory = Callable[[Mapping[str, object], SessionConfig], "Client"]
 """From the parameters of `initialize` and the settings to the one who is told what happens."""
 
 
@@ -149,7 +150,7 @@ class App:
         """The store that the settings name, opened once. Trouble with it is told to every open session."""
         return self._stores.get((config or self.config(Path.cwd())).store)
 
-    async def provider(self, settings: ProviderSettings) -> Provider:
+    async def provider(self, settings: ProviderSettings) -> "Provider":
         """The provider that the settings describe, made once. Raises ConfigError."""
         async with self._lock:
             known = self._providers.get(settings.name)

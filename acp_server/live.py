@@ -15,9 +15,10 @@ from acp_server.wire_options import wire_options
 from runtime.conversation import Conversation
 from runtime.events import CommandsAvailable, Noticed
 from runtime.loading import read_state, replay, restore
-from runtime.ports import Client, Provider, SessionRecord, Store
+from runtime.ports import Client, Provider
 from runtime.providers.settings import ProviderSettings
 from runtime.session import Session
+from runtime.stored import SessionRecord, Store
 from schemas.acp.initialize import InitializeParams
 
 

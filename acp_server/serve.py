@@ -4,6 +4,7 @@ import logging
 import os
 import sys
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 import trio
 
@@ -15,7 +16,9 @@ from acp_server.hello import Hello
 from acp_server.methods.table import METHODS
 from acp_server.stdio import WireFds
 from acp_server.streams import open_stream
-from runtime.ports import Client
+
+if TYPE_CHECKING:
+    from runtime.ports import Client
 
 
 def serve(wire: WireFds, hello: Hello, options: Options | None = None) -> int:
@@ -30,7 +33,7 @@ async def serve_wire(wire: WireFds, hello: Hello, options: Options) -> None:
     async with open_stream(wire) as stream:
         connection: list[Connection[App]] = []
 
-        def client(params: Mapping[str, object], config: SessionConfig) -> Client:
+        def client(params: Mapping[str, object], config: SessionConfig) -> "Client":
             return app.live.make_client(connection[0], params, config)
 
         app = App(options, os.environ, client)

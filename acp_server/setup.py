@@ -6,10 +6,7 @@ from functools import cache
 from acp_server.config.settings import SessionConfig
 from runtime.errors import NoModelConfigured
 from runtime.history.counter import token_counter
-from runtime.ports import (
-    Provider,
-    Tool,
-)
+from runtime.ports import Provider, Tool
 from runtime.profiles import Route
 from runtime.providers.settings import ProviderSettings
 from runtime.setup import Setup

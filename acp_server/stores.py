@@ -6,8 +6,8 @@ Knows no session: who is to be told is the caller's business.
 import logging
 from collections.abc import Callable
 
-from runtime.ports import Store
 from runtime.store.opening import open_store
+from runtime.stored import Store
 
 log = logging.getLogger("wholeturn.stores")
 

@@ -8,8 +8,9 @@ from pathlib import Path
 
 from runtime.events import Event, Noticed, TitleChanged
 from runtime.keeper import HistoryKeeper
-from runtime.ports import Client, HeadChange, Store, ToolContext
+from runtime.ports import Client, ToolContext
 from runtime.setup import Setup
+from runtime.stored import HeadChange, Store
 from schemas.transcript import SessionState
 
 LocalAnswer = Callable[["Conversation", str], Awaitable[str | None]]

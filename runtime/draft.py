@@ -70,7 +70,7 @@ class Draft:
         return [ToolCall("", found.name, found.arguments) for found in prompt_mode_calls(self.answer.text())]
 
     def add_call(self, call: ToolCall) -> CallRecord:
-        """Keep a complete call under an id of ours, which is sent back, too, where the provider's is no use."""
+        """Keep a complete call under an id of ours, which is sent back where the provider's is of no use."""
         ours = self.call_id(len(self.calls))
         named = call.id and all(call.id != other.id for other in self.calls)
         record = CallRecord(

@@ -112,7 +112,7 @@ class HistoryKeeper:
     async def shorten(self, history: History, notice: TrimNotice, recorder: Recorder, number: int) -> None:
         """Replace the history by a shorter one: durable first, then told."""
         state = cut(self.state, history, notice)
-        trim_id = f"{recorder.turn_id}-{number}-{history.first_kept_turn_id or ''}"
+        trim_id = recorder.numbered(f"{recorder.turn_id}-{number}")
         window = 0 if self.composed is None else self.composed.budget.window
         step = trim_step(notice, trim_id, self.calibration, window)
         used = notice.tokens.after if notice.tokens else history.tokens

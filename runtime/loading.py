@@ -10,11 +10,11 @@ from runtime.errors import StoreError
 from runtime.history.turns import History, restore_history
 from runtime.ids import new_id
 from runtime.keeper import system_rows
-from runtime.ports import Store, StoredEntry
 from runtime.record import PAGE, TurnRecord, read_turns
 from runtime.restore import turn_events, turn_rows
 from runtime.rows import Row
 from runtime.steps import Recorder
+from runtime.stored import Store, StoredEntry
 from schemas.transcript import ANY_STEP, CallRecord, ReplyStep, SessionState
 
 

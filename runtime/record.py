@@ -6,10 +6,7 @@ Knows neither the model's rows nor the client's updates: `restore` and `replay` 
 from collections.abc import AsyncGenerator, Sequence
 from dataclasses import dataclass, field
 
-from runtime.ports import (
-    Store,
-    StoredEntry,
-)
+from runtime.stored import Store, StoredEntry
 from schemas.transcript import (
     ANY_STEP,
     EndStep,

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from runtime.ports import UNCHANGED, HeadChange, Store, StoredEntry
+from runtime.stored import UNCHANGED, HeadChange, Store, StoredEntry
 from schemas.transcript import (
     AttemptStep,
     EndStep,

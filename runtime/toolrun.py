@@ -10,12 +10,7 @@ import trio
 from runtime.errors import ToolError
 from runtime.events import Event, ToolCallChanged, ToolCallStarted, ToolKind
 from runtime.marks import BUG_IN_TOOL, CANCELLED_RESULT, NOT_RUN_RESULT, UNKNOWN_TOOL, UNREADABLE_CALL
-from runtime.ports import (
-    Tool,
-    ToolContext,
-    ToolOutcome,
-    ToolView,
-)
+from runtime.ports import Tool, ToolContext, ToolOutcome, ToolView
 from runtime.restore import arguments_object
 from runtime.steps import Recorder
 from schemas.transcript import CallRecord, ToolStep

@@ -9,15 +9,7 @@ import trio
 from runtime.conversation import Conversation
 from runtime.errors import ToolError
 from runtime.events import AgentText, Event, HistoryTrimmed, ToolCallChanged, ToolKind
-from runtime.ports import (
-    Provider,
-    SessionRecord,
-    Store,
-    Tool,
-    ToolContext,
-    ToolOutcome,
-    ToolView,
-)
+from runtime.ports import Provider, Tool, ToolContext, ToolOutcome, ToolView
 from runtime.profiles import Profile, Route
 from runtime.prompt import Prompt
 from runtime.providers.scripted import ScriptedProvider
@@ -26,6 +18,7 @@ from runtime.rows import ToolSpec
 from runtime.session import Session
 from runtime.setup import Setup
 from runtime.store.memory import MemoryStore
+from runtime.stored import SessionRecord, Store
 
 TIME = "2026-01-01T00:00:00.000Z"
 

@@ -25,9 +25,7 @@ from runtime.events import (
     ToolCallStarted,
     UsageChanged,
 )
-from runtime.ports import (
-    Client,
-)
+from runtime.ports import Client
 from runtime.prompt import Prompt
 from runtime.session import Session
 

@@ -10,8 +10,8 @@ from acp_server.app import App
 from acp_server.dispatch import Later
 from acp_server.inbound import parse
 from runtime.errors import InvalidParams
-from runtime.ports import SessionRecord
 from runtime.providers import catalog
+from runtime.stored import SessionRecord
 from schemas.acp.session import CloseSessionParams, ListSessionsParams, LoadSessionParams, NewSessionParams
 
 PAGE = 50

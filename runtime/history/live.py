@@ -73,6 +73,7 @@ def without_newest(history: History, earlier: History) -> History:
     numbers = {name: (BEFORE_ALL, number) for name, (_, number) in shared.numbers.items()}
     left.shared = replace(shared, first_use=ids, numbers=numbers)
     left.past, left.current, left.sums, left.collapse = Log(), None, Sums(), Collapsed()
+    left.crumb_present = True
     return left
 
 

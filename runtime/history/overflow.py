@@ -60,40 +60,6 @@ _COMPARED = re.compile(
     rf"(?P<input>{_DIGITS})(?: *\+ *(?P<output>{_DIGITS}))?(?: tokens)?"
     rf" *> *(?P<limit>{_DIGITS})(?! *- *\d)"
 )
-_LIMITS = (
-    "rate limit",
-    "rate_limit",
-    "per minute",
-    "per min",
-    "quota",
-    "too many requests",
-    "output token",
-    "completion token",
-)
-WEAK = (
-    "too many tokens",
-    "token limit exceeded",
-    "token count exceeds",
-    "request entity too large",
-    "payload too large",
-)
-RATES = ("per minute", "rate limit")
-
-_DIGITS = r"\d[\d,_]*(?:\.\d+)?k?\b"
-_NUM = rf"({_DIGITS})"
-_TOPIC = re.compile(r"\b(?:tokens?|context|prompt|input)\b")
-_OUTPUT_LIMITS = tuple(
-    re.compile(pattern)
-    for pattern in (
-        rf"{_NUM} *> *{_NUM},? which is the maximum allowed number of output tokens",
-        rf"limit of {_NUM} (?:completion|output) tokens",
-        rf"at most {_NUM} (?:completion|output) tokens",
-    )
-)
-_COMPARED = re.compile(
-    r"(?P<input>\d[\d,_]*)(?: *\+ *(?P<output>\d[\d,_]*))?(?: tokens)?"
-    r" *> *(?P<limit>\d[\d,_]*)(?![\d,_]| *- *\d)"
-)
 _LIMITS = tuple(
     re.compile(pattern)
     for pattern in (

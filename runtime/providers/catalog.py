@@ -3,13 +3,13 @@
 import importlib
 from collections.abc import Callable, Mapping
 from types import MappingProxyType, ModuleType
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from runtime.errors import ConfigError
-from runtime.ports import (
-    Provider,
-)
 from runtime.providers.settings import ProviderSettings, nearest
+
+if TYPE_CHECKING:
+    from runtime.ports import Provider
 
 KINDS: Mapping[str, str] = MappingProxyType(
     {
@@ -30,7 +30,7 @@ def _module(kind: str, where: str) -> ModuleType:
     return importlib.import_module(path)
 
 
-def create(settings: ProviderSettings) -> Provider:
+def create(settings: ProviderSettings) -> "Provider":
     """The provider that the settings describe. Raises ConfigError.
 
     Takes 100 to 250 ms for the first one of a kind (imports), so the caller may run it in a

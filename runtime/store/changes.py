@@ -3,9 +3,9 @@
 import sqlite3
 from collections.abc import Callable, Sequence
 
-from runtime.ports import UNCHANGED, HeadChange, SessionRecord, StoredEntry
 from runtime.store.faults import id_taken, no_session
 from runtime.store.schema import ENTRY_COLUMNS, SESSION_COLUMNS
+from runtime.stored import UNCHANGED, HeadChange, SessionRecord, StoredEntry
 
 Work = Callable[[sqlite3.Connection], None]
 

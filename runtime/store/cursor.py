@@ -5,9 +5,7 @@ sessions that come, go or move never shift the pages behind it.
 """
 
 from runtime.errors import InvalidParams
-from runtime.ports import (
-    SessionRecord,
-)
+from runtime.stored import SessionRecord
 
 _PREFIX = "s1-"
 _SEPARATOR = "\x1f"

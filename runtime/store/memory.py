@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import trio
 
-from runtime.ports import UNCHANGED, HeadChange, SessionPage, SessionRecord, StoredEntry
 from runtime.store.cursor import decode, encode, place_of
 from runtime.store.faults import closed, id_taken, no_session
+from runtime.stored import UNCHANGED, HeadChange, SessionPage, SessionRecord, StoredEntry
 
 
 class _Transcript:

@@ -4,11 +4,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from runtime.errors import ConfigError
-from runtime.ports import (
-    Store,
-)
 from runtime.store.memory import MemoryStore
 from runtime.store.paths import default_store_path
+from runtime.stored import Store
 
 MEMORY = "memory"
 

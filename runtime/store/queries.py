@@ -2,13 +2,9 @@
 
 import sqlite3
 
-from runtime.ports import (
-    SessionPage,
-    SessionRecord,
-    StoredEntry,
-)
 from runtime.store.cursor import Place, encode
 from runtime.store.schema import SESSION_COLUMNS
+from runtime.stored import SessionPage, SessionRecord, StoredEntry
 
 _SESSION = f"SELECT {SESSION_COLUMNS} FROM sessions WHERE session_id = ?"
 _ENTRIES = (

@@ -12,11 +12,11 @@ from contextlib import asynccontextmanager, suppress
 import trio
 
 from runtime.errors import StoreError
-from runtime.ports import UNCHANGED, HeadChange, SessionPage, SessionRecord, Store, StoredEntry
 from runtime.store.cursor import decode
 from runtime.store.faults import StoreTrouble, TroubleKind, closed, id_taken, no_session
 from runtime.store.memory import cut_page
 from runtime.store.unsaved import Appended, Change, Created, Stored, entries_of, head_with, is_new
+from runtime.stored import UNCHANGED, HeadChange, SessionPage, SessionRecord, Store, StoredEntry
 
 _PAGE = 1000
 

@@ -9,7 +9,6 @@ from typing import TypeVar
 
 import trio
 
-from runtime.ports import UNCHANGED, HeadChange, SessionPage, SessionRecord, StoredEntry
 from runtime.store import changes, queries
 from runtime.store.connection import translate
 from runtime.store.cursor import decode
@@ -17,6 +16,7 @@ from runtime.store.faults import StoreTrouble, TroubleKind, closed
 from runtime.store.readers import Readers
 from runtime.store.storefile import StoreFile
 from runtime.store.writer import Writer
+from runtime.stored import UNCHANGED, HeadChange, SessionPage, SessionRecord, StoredEntry
 
 T = TypeVar("T")
 

@@ -8,13 +8,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
-from runtime.ports import (
-    HeadChange,
-    SessionRecord,
-    Store,
-    StoredEntry,
-)
 from runtime.store.memory import changed_head
+from runtime.stored import HeadChange, SessionRecord, Store, StoredEntry
 
 
 class Created(NamedTuple):

@@ -5,9 +5,7 @@ from importlib import import_module
 from typing import cast
 
 from runtime.errors import ConfigError
-from runtime.ports import (
-    Tool,
-)
+from runtime.ports import Tool
 
 _FACTORIES = {
     "read_file": ("runtime.tools.read_file", "ReadFile"),

@@ -7,11 +7,7 @@ from dataclasses import dataclass, field
 
 from runtime.errors import ToolError
 from runtime.events import Location, ToolKind
-from runtime.ports import (
-    ToolContext,
-    ToolOutcome,
-    ToolView,
-)
+from runtime.ports import ToolContext, ToolOutcome, ToolView
 from runtime.tools.arguments import Parameter, check, tool_spec
 from runtime.tools.nearest import missing
 from runtime.tools.offload import in_thread

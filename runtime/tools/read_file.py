@@ -9,11 +9,7 @@ from pathlib import Path
 
 from runtime.errors import ToolError
 from runtime.events import Location, ToolKind
-from runtime.ports import (
-    ToolContext,
-    ToolOutcome,
-    ToolView,
-)
+from runtime.ports import ToolContext, ToolOutcome, ToolView
 from runtime.tools import disk_text
 from runtime.tools.arguments import Arguments, Parameter, check, tool_spec
 from runtime.tools.nearest import missing

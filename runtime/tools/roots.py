@@ -14,9 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from runtime.errors import ToolError
-from runtime.ports import (
-    ToolContext,
-)
+from runtime.ports import ToolContext
 from runtime.tools.paths import absolute, quote, relative, shorten
 
 _NOFOLLOW = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)

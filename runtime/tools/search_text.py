@@ -10,11 +10,7 @@ from stat import S_ISDIR, S_ISREG
 
 from runtime.errors import ToolError
 from runtime.events import Location, ToolKind
-from runtime.ports import (
-    ToolContext,
-    ToolOutcome,
-    ToolView,
-)
+from runtime.ports import ToolContext, ToolOutcome, ToolView
 from runtime.tools import search_engines, search_process
 from runtime.tools.arguments import Arguments, Parameter, check, tool_spec
 from runtime.tools.nearest import missing

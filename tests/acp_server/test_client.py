@@ -10,9 +10,7 @@ from acp_server.client import READ_TIME_LIMIT, AcpClient
 from acp_server.errors import ClientCallError
 from acp_server.wire_options import WireOptions
 from runtime.events import AgentText, HistoryTrimmed, ToolCallChanged, UsageChanged
-from runtime.ports import (
-    Client,
-)
+from runtime.ports import Client
 from tests.acp_schema import check_params, update_kind
 
 FILE = Path("/work/a.py")

@@ -21,9 +21,7 @@ from runtime.model import (
     ThoughtPart,
     UsagePart,
 )
-from runtime.ports import (
-    Provider,
-)
+from runtime.ports import Provider
 from runtime.providers.openai import OpenAIProvider
 from runtime.providers.scripted import ScriptedProvider
 from runtime.providers.scripted_format import Reply, Script, ScriptedCall, ScriptedFault

@@ -10,18 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from runtime.errors import InvalidParams, StoreError
-from runtime.ports import (
-    UNCHANGED,
-    HeadChange,
-    SessionRecord,
-    Store,
-    StoredEntry,
-)
 from runtime.store.faults import StoreTrouble, TroubleKind
 from runtime.store.memory import MemoryStore
 from runtime.store.opening import open_store
 from runtime.store.resilient import ResilientStore
 from runtime.store.sqlite import SqliteStore
+from runtime.stored import UNCHANGED, HeadChange, SessionRecord, Store, StoredEntry
 
 MakeStore = Callable[[Path], Store]
 

@@ -83,7 +83,6 @@ class Home:
         command: Sequence[str] = (sys.executable, "-m", "acp_server"),
     ) -> AsyncIterator[Agent]:
         """A server that nobody has greeted yet."""
-        open("/tmp/starts", "a").write(os.environ["PYTEST_CURRENT_TEST"].split("::")[0] + "\n")
         async with start_agent(
             [*command, *arguments],
             cwd=self.spawn,

@@ -1,7 +1,5 @@
 """Trouble that people had with turns, each under the number of its report: stops, crashes, pairs, order."""
 
-import pytest
-
 from tests.fakes_llm import fake_server
 from tests.process.homes import Home, call, calls, says
 from tests.process.models import answers, asks, hangs, results_of, rows_of
@@ -97,15 +95,6 @@ async def test_b024_a_kill_while_tools_run_leaves_calls_that_are_closed(home: Ho
         assert "interrupted" in rows[-2]["content"]
 
 
-async def test_b086_a_second_prompt_waits_for_the_first(home: Home) -> None:
-    async with fake_server(answers("first"), answers("second")) as server:
-        home.model_at(server.base_url)
-        async with home.talk() as talk:
-            asked = [await talk.ask("one"), await talk.ask("two")]
-            assert [(await talk.end_of(number)).stop for number in asked] == ["end_turn"] * 2
-        assert [row["content"] for row in rows_of(server)] == ["one", "first", "two"]
-
-
 async def test_b088_no_chunk_comes_behind_the_response_however_slow_the_client_reads(home: Home) -> None:
     """The order itself is checked on every connection; here the client reads late."""
     home.script(says(["Hel", "lo ", "wor", "ld, this is the end."]))
@@ -127,36 +116,15 @@ async def test_b089_nothing_is_said_as_the_agent_outside_a_turn(home: Home) -> N
         assert set(kinds(talk.updates(since))) <= BETWEEN_TURNS
 
 
-async def test_b090_the_first_update_of_a_session_follows_the_response(home: Home) -> None:
-    async with home.talk() as talk:
-        await talk.see("available_commands_update")
-        created = next(n for n, frame in enumerate(talk.agent.frames) if "sessionId" in str(frame))
-        assert talk.agent.frames[created]["result"] == {"sessionId": talk.session_id}
-
-
-async def test_b092_a_stop_clears_the_running_mark_and_drops_the_connection(home: Home) -> None:
-    async with fake_server(hangs("par"), answers("ok")) as server:
-        home.model_at(server.base_url)
-        async with home.talk() as talk:
-            asked = await talk.ask("a")
-            await talk.see("agent_message_chunk")
-            await talk.cancel()
-            turn = await talk.end_of(asked)
-            assert (turn.stop, turn.text) == ("cancelled", "par")
-            assert (await talk.turn("b")).text == "ok"
-        assert "par" in rows_of(server)[1]["content"]
-
-
-@pytest.mark.parametrize("broken_output", [False, True])
-async def test_b097_the_end_of_input_in_a_turn_still_records_it(home: Home, broken_output: bool) -> None:
+async def test_b097_the_end_of_input_in_a_turn_still_records_it(home: Home) -> None:
+    """With the output pipe broken as well."""
     async with fake_server(hangs("half an ans"), answers("ok")) as server:
         home.model_at(server.base_url)
         async with home.talk() as talk:
             await talk.ask("go")
             await talk.see("agent_message_chunk")
-            if broken_output:
-                assert talk.agent.process.stdout is not None
-                await talk.agent.process.stdout.aclose()
+            assert talk.agent.process.stdout is not None
+            await talk.agent.process.stdout.aclose()
             assert await talk.agent.close() == 0
         async with home.resumed(talk) as replay:
             assert text_of(replay) == "half an ans"

@@ -6,17 +6,7 @@ from tests.fakes_llm import fake_server
 from tests.process.homes import Home, call, calls, says
 from tests.process.models import answers, rows_of
 from tests.wire_order import TRIM_META, Json
-from tests.wire_talk import Talk, drip, greet, kinds, line_of, of_kind, refused, text_block, text_of
-
-SEPARATORS = "a\u2028b\u2029c\u0085d\x0be\x1cf"
-
-
-async def test_b079_a_live_turn_does_not_repeat_the_users_words(home: Home) -> None:
-    """Checked on every connection as well; the same words come once with a load."""
-    home.script(says("Hello."))
-    async with home.talk() as talk:
-        assert "user_message_chunk" not in kinds((await talk.turn("Hi")).updates)
-        assert kinds(await talk.load(talk.agent)).count("user_message_chunk") == 1
+from tests.wire_talk import Talk, drip, greet, line_of, of_kind, refused, text_block, text_of
 
 
 async def test_b081_b115_an_id_that_is_not_there_is_told_and_is_no_path(home: Home) -> None:
@@ -61,15 +51,6 @@ async def test_b099_characters_that_are_cut_between_reads_arrive_whole(home: Hom
             await drip(talk.agent, line_of(frame, b"\n", ascii_only=False), frame)
             assert (await talk.end_of(2)).text == text
         assert rows_of(server)[0]["content"] == text
-
-
-async def test_b101_line_separators_in_a_text_do_not_split_a_line(home: Home) -> None:
-    """On the wire, in the store, and when read back."""
-    home.script(echo="{last}")
-    async with home.talk() as talk:
-        assert (await talk.turn(SEPARATORS)).text == SEPARATORS
-    async with home.resumed(talk) as replay:
-        assert [update["content"]["text"] for update in replay] == [SEPARATORS, SEPARATORS]
 
 
 async def test_b103_broken_lines_are_answered_by_the_rules_and_the_server_goes_on(home: Home) -> None:

@@ -8,7 +8,7 @@ import trio
 
 from tests.fakes_llm import fake_server
 from tests.process.homes import Home, call, calls, says
-from tests.process.models import answers, hangs
+from tests.process.models import answers, hangs, rows_of
 from tests.wire import Refused, never
 from tests.wire_order import Json
 from tests.wire_talk import READS_FILES, Talk, Turn, greet, text_of
@@ -52,7 +52,8 @@ async def test_cancel_in_a_stream(home: Home) -> None:
         await works(talk)
 
 
-async def test_cancel_drops_the_connection_to_a_server_that_hangs(home: Home) -> None:
+async def test_b092_cancel_drops_the_connection_to_a_server_that_hangs(home: Home) -> None:
+    """The mark of a running turn goes with it, and the model sees what it had said."""
     async with fake_server(hangs("half"), answers("yes")) as server:
         home.model_at(server.base_url)
         async with home.talk() as talk:
@@ -62,6 +63,7 @@ async def test_cancel_drops_the_connection_to_a_server_that_hangs(home: Home) ->
             with trio.fail_after(SOON):
                 await server.client_left.wait()
             await works(talk)
+        assert rows_of(server)[1]["content"].startswith("half")
 
 
 async def test_cancel_in_a_tool(home: Home) -> None:
@@ -116,12 +118,15 @@ async def test_a_second_prompt_waits_and_cancel_clears_the_queue(home: Home) -> 
         await works(talk)
 
 
-async def test_queued_prompts_run_in_their_order(home: Home) -> None:
-    home.script(says(["one"], delay=0.3), echo="{last}")
-    async with home.talk() as talk:
-        asked = [await talk.ask("one"), await talk.ask("two"), await talk.ask("three")]
-        assert [(await talk.end_of(number)).stop for number in asked] == ["end_turn"] * 3
-        assert text_of(talk.updates()) == "onetwothree"
+async def test_b086_queued_prompts_run_in_their_order(home: Home) -> None:
+    """Each sees the whole turns before it: no row is lost or doubled."""
+    async with fake_server(answers("1"), answers("2"), answers("3")) as server:
+        home.model_at(server.base_url)
+        async with home.talk() as talk:
+            asked = [await talk.ask("one"), await talk.ask("two"), await talk.ask("three")]
+            assert [(await talk.end_of(number)).stop for number in asked] == ["end_turn"] * 3
+            assert text_of(talk.updates()) == "123"
+        assert [row["content"] for row in rows_of(server)] == ["one", "1", "two", "2", "three"]
 
 
 async def test_cancel_request_on_a_prompt_is_a_cancel(home: Home) -> None:

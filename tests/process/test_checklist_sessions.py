@@ -11,7 +11,7 @@ TIGHT = "max_history_messages = 1"
 """Every second prompt pushes a turn out."""
 
 
-async def test_nothing_before_the_response_of_session_new(home: Home) -> None:
+async def test_b090_nothing_before_the_response_of_session_new(home: Home) -> None:
     """The order is checked on every connection; here also that the commands do come, right behind it."""
     async with home.start() as agent:
         await greet(agent)
@@ -58,7 +58,8 @@ async def test_a_load_shows_all_that_was_seen_live_with_the_same_ids(home: Home)
             assert {**before, "sessionUpdate": "tool_call"} == again
 
 
-async def test_loading_a_session_that_is_open_replays_and_shares_it(home: Home) -> None:
+async def test_b079_loading_a_session_that_is_open_replays_and_shares_it(home: Home) -> None:
+    """The user's words come with the load alone: a live turn does not repeat them (checked everywhere)."""
     async with home.talk() as talk:
         await talk.turn("one")
         replay = await talk.load(talk.agent)
@@ -86,14 +87,11 @@ async def test_two_sessions_at_once_in_different_folders(home: Home) -> None:
         assert [entry["sessionId"] for entry in page["sessions"]] == [talks[1].session_id]
 
 
-@pytest.mark.parametrize("capabilities", [None, {"fs": {"writeTextFile": True}, "terminal": False}])
-async def test_a_client_without_files_and_terminal_is_never_asked_for_them(
-    home: Home, capabilities: Json | None
-) -> None:
+async def test_a_client_without_files_and_terminal_is_never_asked_for_them(home: Home) -> None:
     """This client answers no call at all: one would fail the test. The disk is read instead."""
     (home.work / "a.txt").write_text("from the disk")
     home.script(calls(call("read_file", path="a.txt"), call("list_dir", path=".")), says("ok"))
-    async with home.talk(capabilities) as talk:
+    async with home.talk({"fs": {"writeTextFile": True}, "terminal": False}) as talk:
         turn = await talk.turn("read")
         assert turn.calls[0]["content"][0]["content"]["text"] == "from the disk"
 
@@ -117,7 +115,6 @@ async def test_a_client_with_files_is_asked_and_the_disk_stands_in_for_its_error
 
 
 FORMS: list[tuple[str, Json, list[str]]] = [
-    ("nothing", {}, ["history_trimmed", "usage_update", "agent_thought_chunk"]),
     ("notices", {"session": {"notices": {}}}, ["history_trimmed", "usage_update", "notice"]),
     ("compaction", {"session": {"compaction": {}}}, ["history_trimmed", "usage_update", "compaction_update"]),
     (

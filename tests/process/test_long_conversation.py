@@ -40,8 +40,8 @@ def trims_of(turns: Sequence[Turn]) -> list[Json]:
 
 @pytest.mark.parametrize(
     ("setting", "capabilities"),
-    [("always", {}), ("always", {"session": {"notices": {}, "compaction": {}}}), ("off", {})],
-    ids=["always", "always-with-compaction", "off"],
+    [("always", {"session": {"notices": {}, "compaction": {}}}), ("off", {})],
+    ids=["always", "off"],
 )
 async def test_thirty_turns_that_trim_and_a_load(home: Home, setting: str, capabilities: Json) -> None:
     exception = setting == "always"

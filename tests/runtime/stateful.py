@@ -24,13 +24,13 @@ from runtime.history.structured import rows_from_entries
 from runtime.history.turns import History
 from runtime.loading import read_state, replay, restore, stored_history
 from runtime.model import ModelRequest, Part
-from runtime.ports import SessionRecord
 from runtime.profiles import Profile, Route
 from runtime.record import read_turns
 from runtime.restore import turn_rows
 from runtime.rows import Row
 from runtime.session import Session
 from runtime.store.memory import MemoryStore
+from runtime.stored import SessionRecord
 from schemas.transcript import TrimStep
 from tests.fakes import TIME, EchoTool, RecordingClient, ask, make_setup, script
 

@@ -18,20 +18,13 @@ from runtime.history.estimate import estimate_history_tokens, estimate_tool_sche
 from runtime.history.pairs import pairs_ok
 from runtime.loading import read_state, restore
 from runtime.model import ModelRequest
-from runtime.ports import (
-    SessionRecord,
-    Store,
-    StoredEntry,
-    Tool,
-    ToolContext,
-    ToolOutcome,
-    ToolView,
-)
+from runtime.ports import Tool, ToolContext, ToolOutcome, ToolView
 from runtime.profiles import Profile, Route
 from runtime.providers.scripted import ScriptedProvider
 from runtime.rows import Row, ToolSpec
 from runtime.session import Session
 from runtime.store.memory import MemoryStore
+from runtime.stored import SessionRecord, Store, StoredEntry
 from schemas.transcript import CallRecord, EndStep, PromptStep, ReplyStep, Step, ToolStep
 from tests.fakes import TIME, RecordingClient, ask, make_setup, script
 from tests.runtime.history.case_data import cases, expand, generated, row

@@ -61,7 +61,7 @@ def test_a_call_id_used_in_every_turn_costs_the_same_in_the_last():
         asked.append(name)
         return name == "c" or int(name[2:]) < 90_000
 
-    assert CallIds(taken, {"c": 89_999}).give("c") == "c_90000"
+    assert CallIds(taken, lambda _: 89_999).give("c") == "c_90000"
     assert len(asked) == 3
 
 

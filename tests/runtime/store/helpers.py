@@ -7,11 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from runtime.ports import (
-    SessionRecord,
-    Store,
-    StoredEntry,
-)
+from runtime.stored import SessionRecord, Store, StoredEntry
 
 ROOT = Path(__file__).resolve().parents[3]
 

@@ -212,7 +212,7 @@ def pages_of_copy(path: Path) -> list[int]:
 IDLE_HOLDER = """
     import sys, trio
     from pathlib import Path
-    from runtime.ports import HeadChange
+    from runtime.stored import HeadChange
     from runtime.store.sqlite import SqliteStore
 
     async def main():

@@ -9,12 +9,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from runtime.errors import StoreError
-from runtime.ports import UNCHANGED, HeadChange
 from runtime.store.faults import StoreTrouble, TroubleKind
 from runtime.store.memory import MemoryStore
 from runtime.store.opening import open_store
 from runtime.store.resilient import ResilientStore
 from runtime.store.sqlite import SqliteStore
+from runtime.stored import UNCHANGED, HeadChange
 from tests.runtime.store.helpers import LOCK_HOLDER, entry, keys, line_of, python, record, release
 
 

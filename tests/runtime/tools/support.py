@@ -4,10 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from runtime.events import Event
-from runtime.ports import (
-    Tool,
-    ToolContext,
-)
+from runtime.ports import Tool, ToolContext
 
 
 class Editor:
