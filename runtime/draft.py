@@ -4,7 +4,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from runtime.history.prompt_mode import prompt_mode_calls
-from runtime.model import CallPart, CallStartPart, Part, StopPart, TextPart, ThoughtPart, UsagePart
+from runtime.model import (
+    CallPart,
+    CallStartPart,
+    Part,
+    ReasoningPart,
+    StopPart,
+    TextPart,
+    ThoughtPart,
+    UsagePart,
+)
 from runtime.prompt_tools import TagFilter
 from runtime.rows import ToolCall
 from schemas.transcript import CallRecord, PartialStep, ReplyStep, UsageRecord
@@ -56,6 +65,7 @@ class Draft:
         self.thought = Message(new_id)
         self.calls: list[CallRecord] = []
         self.usage: UsageRecord | None = None
+        self.reasoning = ""
         self.stop = ""
 
     def add_text(self, text: str) -> str:
@@ -86,6 +96,8 @@ class Draft:
                 self.usage = UsageRecord(
                     input_tokens=input_tokens, output_tokens=output_tokens, cached_tokens=cached_tokens
                 )
+            case ReasoningPart(payload):
+                self.reasoning = payload
             case StopPart(reason):
                 self.stop = reason
             case TextPart() | ThoughtPart() | CallStartPart() | CallPart():
@@ -123,4 +135,5 @@ class Draft:
             stop=self.stop or "end",
             interrupted=interrupted,
             prompt_mode=self.shown is not None,
+            reasoning=self.reasoning,
         )

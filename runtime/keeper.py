@@ -18,6 +18,7 @@ from runtime.history.live import trim_after_reply
 from runtime.history.notice import TrimNotice
 from runtime.history.recovery import recover
 from runtime.history.turns import History
+from runtime.ids import new_id
 from runtime.prompt_tools import instructions
 from runtime.rows import ToolSpec
 from runtime.setup import Setup
@@ -112,7 +113,7 @@ class HistoryKeeper:
     async def shorten(self, history: History, notice: TrimNotice, recorder: Recorder, number: int) -> None:
         """Replace the history by a shorter one: durable first, then told."""
         state = cut(self.state, history, notice)
-        trim_id = recorder.numbered(f"{recorder.turn_id}-{number}")
+        trim_id = new_id()
         window = 0 if self.composed is None else self.composed.budget.window
         step = trim_step(notice, trim_id, self.calibration, window)
         used = notice.tokens.after if notice.tokens else history.tokens

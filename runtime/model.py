@@ -40,6 +40,16 @@ class CallPart:
 
 
 @dataclass(frozen=True, slots=True)
+class ReasoningPart:
+    """Reasoning that the provider wants back, unchanged, with the results of this reply's calls.
+
+    payload: JSON of the adapter's own, opaque to everyone else. At most one a reply, after its calls.
+    """
+
+    payload: str
+
+
+@dataclass(frozen=True, slots=True)
 class UsagePart:
     """Tokens as the provider counted them; input includes what came from its cache."""
 
@@ -55,7 +65,7 @@ class StopPart:
     reason: StopReason
 
 
-Part = TextPart | ThoughtPart | CallStartPart | CallPart | UsagePart | StopPart
+Part = TextPart | ThoughtPart | CallStartPart | CallPart | ReasoningPart | UsagePart | StopPart
 
 
 @dataclass(slots=True)

@@ -34,7 +34,10 @@ class Image:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One provider-facing row. `origin='runtime'`: put in by the loop, opens no turn in a live session."""
+    """One provider-facing row. `origin='runtime'`: put in by the loop, opens no turn in a live session.
+
+    reasoning: what the provider wants back with this reply's calls, opaque; only in the running turn.
+    """
 
     role: Role
     content: str
@@ -43,6 +46,7 @@ class Row:
     attachments: tuple[Attachment, ...] = ()
     images: tuple[Image, ...] = ()
     origin: Literal["user", "runtime"] | None = None
+    reasoning: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

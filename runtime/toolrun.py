@@ -18,6 +18,11 @@ from schemas.transcript import CallRecord, ToolStep
 PARALLEL = 8
 """Calls of one reply that run at the same time."""
 
+LOOKING = ("read", "search", "think")
+"""Kinds of tools that change nothing: to run one again after a crash does no harm."""
+SAVE_SECONDS = 0.25
+"""How long a reply may wait for its tools' results before it is committed alone."""
+
 log = logging.getLogger("wholeturn.tools")
 
 
@@ -58,11 +63,18 @@ class ToolRun:
     async def run_all(self, iteration: int, calls: Sequence[CallRecord], into: dict[str, ToolStep]) -> None:
         """Run them side by side; `into` gets each result when it is durable."""
         slots = trio.Semaphore(PARALLEL)
-        async with trio.open_nursery() as nursery:
-            for call in calls:
-                # Waits here, in the model's order: trio starts waiting tasks in any.
-                await slots.acquire()
-                nursery.start_soon(self._run_one, iteration, call, into, slots)
+        async with trio.open_nursery() as saving:
+            saving.start_soon(self.recorder.flush, SAVE_SECONDS)
+            async with trio.open_nursery() as nursery:
+                for call in calls:
+                    # Waits here, in the model's order: trio starts waiting tasks in any.
+                    await slots.acquire()
+                    nursery.start_soon(self._run_one, iteration, call, into, slots)
+            saving.cancel_scope.cancel()
+
+    def only_look(self, calls: Sequence[CallRecord]) -> bool:
+        """Whether none of the calls can change anything."""
+        return all(call.name not in self.tools or self.tools[call.name].kind in LOOKING for call in calls)
 
     async def _run_one(
         self, iteration: int, call: CallRecord, into: dict[str, ToolStep], slots: trio.Semaphore

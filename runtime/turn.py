@@ -109,10 +109,16 @@ class Turn:
         self.ending.told = f"\n\n{line}" if reply.text else line
 
     async def _ask(self, *, with_tools: bool = True) -> ReplyStep:
-        """A whole reply: durable before its tools run; a last one is committed with the turn's end."""
+        """A whole reply: durable before a tool changes anything.
+
+        Where the tools only look, or there are none, it is committed together with what comes next: there is
+        nothing that a crash in between could have done twice, and one commit a round is half the wait.
+        """
         reply = await self.asking.reply(self.number, with_tools=with_tools)
         self.current.reply = reply
-        if reply.calls:
+        if self.tools.only_look(reply.calls):
+            self.recorder.hold_reply(reply)
+        else:
             await self.recorder.reply(reply)
         await self.talk.keeper.count_usage(reply)
         return reply

@@ -61,7 +61,8 @@ class PartialStep(Step):
 class ReplyStep(Step):
     """An accepted reply, or the part of one that was shown before it was broken off (`interrupted`).
 
-    prompt_mode: the calls stand in the text, as the model wrote them.
+    prompt_mode: the calls stand in the text, as the model wrote them. reasoning: what the provider wants
+    back with the results of the calls, JSON of its adapter's own; '' for nothing.
     """
 
     kind: Literal["reply"] = "reply"
@@ -75,6 +76,7 @@ class ReplyStep(Step):
     stop: str = "end"
     interrupted: bool = False
     prompt_mode: bool = False
+    reasoning: str = ""
 
 
 class ToolStep(Step):

@@ -57,7 +57,7 @@ class EchoTool:
     """A tool that returns its `text`; `fail` raises a ToolError, `break` a bug, `wait` sleeps for ever."""
 
     spec: ToolSpec = field(default_factory=lambda: ToolSpec("echo", "Say it back.", '{"type":"object"}'))
-    kind: ToolKind = "other"
+    kind: ToolKind = "execute"
     ran: list[str] = field(default_factory=list)
 
     def view(self, arguments: Mapping[str, object], context: ToolContext) -> ToolView:

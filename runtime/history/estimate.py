@@ -23,12 +23,16 @@ class RowPrice:
 
 
 def price_row(row: Row, *, current: bool, counter: TokenCounter = HEURISTIC) -> RowPrice:
-    """The row's price. `current`: it stands in the newest turn, where declared pictures are still sent."""
+    """The row's price. `current`: it stands in the newest turn.
+
+    Only there are declared pictures, and reasoning that the provider wants back, still sent.
+    """
     images = 0
     text = row.content
     if row.images or row.attachments or MARKER_OPEN in text or text.startswith("{"):
         images, text = _pictures(row, current)
-    count = counter.count(text, *map(call_json, row.tool_calls))
+    sent_back = (row.reasoning,) if current and row.reasoning else ()
+    count = counter.count(text, *map(call_json, row.tool_calls), *sent_back)
     return RowPrice(count + ROW_TOKENS + images * IMAGE_TOKENS, images)
 
 

@@ -86,15 +86,15 @@ class Turn:
         return self._successor(self.rows + added, self.prices + prices, current=True)
 
     def settled(self) -> "Turn":
-        """The turn once a newer one has begun: declared pictures are no longer sent, nor priced."""
+        """The turn once a newer one has begun: pictures and reasoning are no longer sent, nor priced."""
         prices = tuple(map(self._settled_price, self.rows, self.prices))
-        if prices == self.prices and not any(row.attachments for row in self.rows):
+        if prices == self.prices and not any(map(_fades, self.rows)):
             return self
         return self._successor(self.rows, prices, current=False)
 
     def _settled_price(self, row: Row, price: RowPrice) -> RowPrice:
         # Only a carrier that was priced with pictures, or declares some, can cost something else now.
-        if row.attachments or (price.images and (row.role == "tool" or not row.images)):
+        if _fades(row) or (price.images and (row.role == "tool" or not row.images)):
             return price_row(row, current=False, counter=self.shared.counter)
         return price
 
@@ -121,8 +121,8 @@ class Turn:
     def _made(self) -> _Whole:
         if self._whole is None:
             rows, first = self.rows, self.shared.first_use
-            if not self.current and any(row.attachments for row in rows):
-                rows = tuple(replace(row, attachments=()) if row.attachments else row for row in rows)
+            if not self.current and any(map(_fades, rows)):
+                rows = tuple(replace(row, attachments=(), reasoning=None) if _fades(row) else row for row in rows)
             ids = CallIds(lambda name: first.get(name, self.seq) < self.seq, self._first_number)
             repaired = repair(rows, ids)
             earlier = self._earlier.pieces if self._earlier else ()
@@ -175,6 +175,11 @@ class Turn:
     def price(self, row: Row) -> RowPrice:
         """The price of one row in this turn."""
         return price_row(row, current=self.current, counter=self.shared.counter)
+
+
+def _fades(row: Row) -> bool:
+    """Whether the row carries something that is sent in the newest turn only."""
+    return bool(row.attachments or row.reasoning)
 
 
 def _same(left: Row, right: Row) -> bool:

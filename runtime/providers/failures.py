@@ -47,7 +47,7 @@ SENTENCES: dict[ProviderErrorKind, str] = {
     _Kind.BAD_REQUEST: "refused the request",
     _Kind.UNREACHABLE: "cannot be reached; check that it runs and that base_url is right",
     _Kind.STREAM_DROPPED: "broke the answer off before its end",
-    _Kind.MALFORMED: "sent something that is no chat completion; check base_url",
+    _Kind.MALFORMED: "sent something that is no answer of its API; check kind and base_url",
 }
 _BY_STATUS: dict[int, str] = {
     402: "wants payment: the account has no credit left",
@@ -55,15 +55,23 @@ _BY_STATUS: dict[int, str] = {
     413: "refused the request as too large",
 }
 _CODE_STATUS: dict[str, int] = {
+    "api_error": 500,
     "authentication_error": 401,
+    "billing_error": 402,
     "context_length_exceeded": 400,
     "insufficient_quota": 429,
     "invalid_api_key": 401,
+    "invalid_prompt": 400,
     "invalid_request_error": 400,
     "model_not_found": 404,
+    "not_found_error": 404,
     "overloaded_error": 529,
+    "permission_error": 403,
     "rate_limit_error": 429,
     "rate_limit_exceeded": 429,
+    "request_too_large": 413,
+    "server_error": 500,
+    "timeout_error": 504,
 }
 
 

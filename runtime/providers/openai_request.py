@@ -4,15 +4,10 @@ The body is put together from bytes that are made once: a head with all that sta
 options, tools), then each segment's rows as cached on the segment. What one request sent, the next
 one starts with, byte for byte; the output limit, which may shrink, stands at the end.
 
-Rules where servers differ:
-* a row without text is sent as "(empty)", since several refuse empty content; an empty system row
-  is left out; an assistant row with calls and no text has content null;
-* `arguments` that are a JSON object go out exactly as they were received. Anything else is refused
-  by servers that parse them, for good, so an empty string becomes {} and broken text is wrapped as
-  {"invalid_arguments": TEXT}: the model still sees what it wrote.
+An empty system row is left out; an assistant row with calls and no text has content null. What is sent
+for empty text and broken arguments: `encoding`.
 """
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -22,12 +17,11 @@ from runtime.model import (
     ModelRequest,
     Segment,
 )
-from runtime.providers.openai_events import mended
+from runtime.providers.encoding import dumps, filled, is_blank, safe_arguments, unsent_image
 from runtime.rows import Image, Row, ToolCall, ToolSpec
 
 CODEC = "openai-chat"
 """The key in `Segment.encoded`."""
-EMPTY = "(empty)"
 OWN_MEMBERS = frozenset({"model", "messages", "stream", "stream_options", "tools"})
 """Members of the body that no option may set."""
 
@@ -69,7 +63,7 @@ def _head(shape: BodyShape, model: str, tools: Sequence[ToolSpec]) -> bytes:
     if shape.stream_usage:
         members["stream_options"] = {"include_usage": True}
     members.update(shape.extra or {})
-    head = _dumps(members)[:-1]
+    head = dumps(members)[:-1]
     if tools:
         head += b',"tools":[%b]' % b",".join(map(_tool, tools))
     return head + b',"messages":['
@@ -81,32 +75,32 @@ def _tool(tool: ToolSpec) -> bytes:
         "description": tool.description,
         "parameters": orjson.Fragment(tool.parameters),
     }
-    return _dumps({"type": "function", "function": function})
+    return dumps({"type": "function", "function": function})
 
 
 def encoded(segment: Segment) -> bytes:
     """The segment's rows as JSON objects with commas between them, made on first use."""
     known = segment.encoded.get(CODEC)
     if known is None:
-        known = b",".join(_dumps(message(row)) for row in segment.rows if not _left_out(row))
+        known = b",".join(dumps(message(row)) for row in segment.rows if not _left_out(row))
         segment.encoded[CODEC] = known
     return known
 
 
 def _left_out(row: Row) -> bool:
-    return row.role == "system" and _blank(row.content)
+    return row.role == "system" and is_blank(row.content)
 
 
 def message(row: Row) -> dict[str, object]:
     """The row as a message object."""
     if row.role == "assistant" and row.tool_calls:
-        content = None if _blank(row.content) else row.content
+        content = None if is_blank(row.content) else row.content
         return {"role": "assistant", "content": content, "tool_calls": [_call(c) for c in row.tool_calls]}
     if row.role == "tool":
-        return {"role": "tool", "tool_call_id": row.tool_call_id or "", "content": _filled(row.content)}
+        return {"role": "tool", "tool_call_id": row.tool_call_id or "", "content": filled(row.content)}
     if row.role == "user" and row.images:
         return {"role": "user", "content": _blocks(row)}
-    return {"role": row.role, "content": _filled(row.content)}
+    return {"role": row.role, "content": filled(row.content)}
 
 
 def _call(call: ToolCall) -> dict[str, object]:
@@ -114,21 +108,8 @@ def _call(call: ToolCall) -> dict[str, object]:
     return {"id": call.id, "type": "function", "function": function}
 
 
-def safe_arguments(arguments: str) -> str:
-    """The text of a JSON object: the one received, or a stand-in (see above)."""
-    if _blank(arguments):
-        return "{}"
-    try:
-        value: object = orjson.loads(mended(arguments))
-    except orjson.JSONDecodeError:
-        value = arguments
-    if isinstance(value, dict):
-        return arguments
-    return "{}" if value is None else json.dumps({"invalid_arguments": arguments}, ensure_ascii=False)
-
-
 def _blocks(row: Row) -> list[dict[str, object]]:
-    text: list[dict[str, object]] = [] if _blank(row.content) else [{"type": "text", "text": row.content}]
+    text: list[dict[str, object]] = [] if is_blank(row.content) else [{"type": "text", "text": row.content}]
     return text + [_image(image) for image in row.images]
 
 
@@ -138,30 +119,4 @@ def _image(image: Image) -> dict[str, object]:
     if image.uri.startswith(("http://", "https://", "data:")):
         return {"type": "image_url", "image_url": {"url": image.uri}}
     # No server can load a file of this machine; the model should know that there was one.
-    return {"type": "text", "text": f"[image that could not be sent: {image.uri}]"}
-
-
-def _blank(text: str) -> bool:
-    return not text or text.isspace()
-
-
-def _filled(text: str) -> str:
-    return EMPTY if _blank(text) else text
-
-
-def _dumps(value: dict[str, object]) -> bytes:
-    try:
-        return orjson.dumps(value)
-    except TypeError:
-        # Lone surrogates, out of a tool's output or a file name: not encodable as they are.
-        text = json.dumps(_plain(value), ensure_ascii=False, separators=(",", ":"))
-        return mended(text).encode()
-
-
-def _plain(value: object) -> object:
-    """The value without `orjson.Fragment`s, for the other encoder."""
-    if isinstance(value, dict):
-        return {key: _plain(inner) for key, inner in value.items()}
-    if isinstance(value, orjson.Fragment):
-        return json.loads(value.contents)
-    return value
+    return {"type": "text", "text": unsent_image(image.uri)}

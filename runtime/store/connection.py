@@ -109,8 +109,14 @@ def _reading(connection: sqlite3.Connection, path: Path) -> sqlite3.Connection:
 
 
 def _refuse_strangers(connection: sqlite3.Connection, path: Path) -> None:
-    version = read_version(connection)
-    if is_foreign(connection):
+    # One look: another process may be making the tables between two.
+    connection.execute("BEGIN")
+    try:
+        version, foreign = read_version(connection), is_foreign(connection)
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+    if foreign:
         raise StoreTrouble(TroubleKind.FOREIGN, path)
     if version > SCHEMA_VERSION:
         raise StoreTrouble(TroubleKind.NEWER, path, f"schema {version}, this one knows {SCHEMA_VERSION}")

@@ -128,3 +128,17 @@ async def rounds(home: Home, moments: random.Random) -> None:
     async with home.resumed(talk) as replay:
         check_replay(replay, story)
     assert trims >= min(ROUNDS, 3) - 1
+
+
+async def test_a_kill_in_a_stream_keeps_what_was_shown_but_its_last_moment(home: Home) -> None:
+    """And the model is told that the answer before was not finished."""
+    home.script(says(["one ", "two "], chunk_delay=0.4, hang=True), echo="never")
+    async with home.talk() as talk:
+        await talk.ask("go")
+        await talk.agent.until(lambda frame: "two " in str(frame))
+        await trio.sleep(0.4)  # real time is the point: text is stored at least four times a second
+        await talk.agent.kill()
+    home.script(echo="yes")
+    async with home.resumed(talk) as replay:
+        assert text_of(replay) in ("one ", "one two ")
+        assert (await talk.turn("go on")).text == "yes"

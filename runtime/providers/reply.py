@@ -1,16 +1,14 @@
-"""From the bytes of a chat completions answer to parts: a stream of events or one JSON body.
+"""From the bytes of an answer to parts: a stream of events or one JSON body.
 
-Pure; ties the event splitter to the decoder. Knows no socket.
+Pure; ties the event splitter to an adapter's decoder. Knows no socket and no API.
 """
-
-from collections.abc import Callable
 
 from runtime.errors import ProviderError, ProviderErrorKind
 from runtime.model import (
     Part,
 )
+from runtime.providers.decoding import Decoder
 from runtime.providers.failures import Peer, failure
-from runtime.providers.openai_events import ChatDecoder
 from runtime.providers.sse import MAX_EVENT_BYTES, EventTooLarge, SseSplitter
 
 _BLANK = b" \t\r\n\xef\xbb\xbf"
@@ -26,9 +24,9 @@ class ReplyReader:
     before that.
     """
 
-    def __init__(self, peer: Peer, new_id: Callable[[], str]) -> None:
+    def __init__(self, peer: Peer, decoder: Decoder) -> None:
         self._peer = peer
-        self._decoder = ChatDecoder(peer, new_id)
+        self._decoder = decoder
         self._splitter = SseSplitter()
         self._body: list[bytes] | None = None
         self._body_bytes = 0
