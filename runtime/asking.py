@@ -3,15 +3,11 @@
 Knows no tool's work and no turn's end. An overflow shrinks the request and asks again, as long as that helps.
 """
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from functools import partial
-
-import trio
 
 from runtime.conversation import Conversation
 from runtime.draft import Draft
-from runtime.errors import ProviderError, find_error
+from runtime.errors import ProviderError
 from runtime.events import AgentText, AgentThought
 from runtime.history.overflow import is_context_overflow
 from runtime.ids import new_id
@@ -27,9 +23,6 @@ from runtime.rows import ToolCall
 from runtime.steps import Recorder
 from runtime.toolrun import ToolRun
 from schemas.transcript import AttemptStep, ReplyStep
-
-SAVE_SECONDS = 0.25
-"""Streamed text is written at least this often: `kill -9` loses no more of it."""
 
 
 class Asking:
@@ -70,7 +63,7 @@ class Asking:
         self.draft = draft
         provider = await self._talk.setup.provider()
         await self._recorder.flush()
-        async with self._saving(draft), provider.stream(request) as batches:
+        async with provider.stream(request) as batches:
             async for batch in batches:
                 for part in batch:
                     await self._show(draft, part, with_tools)
@@ -105,27 +98,6 @@ class Asking:
     async def _show_text(self, draft: Draft, text: str) -> None:
         if text:
             await self._talk.emit(AgentText(draft.answer.id, text))
-
-    @asynccontextmanager
-    async def _saving(self, draft: Draft) -> AsyncIterator[None]:
-        """Write what streams in while it does, whether or not more of it comes."""
-        try:
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(self._save, draft)
-                yield
-                nursery.cancel_scope.cancel()
-        except BaseExceptionGroup as group:
-            error = find_error(group)
-            if error is None:
-                raise
-            raise error from None
-
-    async def _save(self, draft: Draft) -> None:
-        while True:
-            await trio.sleep(SAVE_SECONDS)
-            step = draft.unsaved()
-            if step is not None:
-                await self._recorder.partial(step)
 
 
 def call_id(prefix: str, index: int) -> str:

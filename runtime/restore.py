@@ -68,7 +68,8 @@ def reply_row(reply: ReplyStep) -> Row:
         return Row("assistant", reply.text)
     calls = tuple(ToolCall(c.id, c.name, c.arguments) for c in reply.calls)
     # Only calls make a provider ask for its reasoning again.
-    return Row("assistant", reply.text, tool_calls=calls, reasoning=(calls and reply.reasoning) or None)
+    reasoning = reply.reasoning if calls else ""
+    return Row("assistant", reply.text, tool_calls=calls, reasoning=reasoning or None)
 
 
 def model_text(step: ToolStep) -> str:

@@ -47,10 +47,8 @@ class Recorder:
         """The user's prompt: committed with the next step, or by `flush` before the model is asked."""
         self.held.append((f"{self._base}:prompt", step))
 
-    async def flush(self, after: float = 0) -> None:
-        """Commit what is held, if it still is after so many seconds."""
-        if after:
-            await trio.sleep(after)
+    async def flush(self) -> None:
+        """Commit what is held."""
         if self.held:
             await self._append()
 

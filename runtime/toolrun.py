@@ -20,8 +20,6 @@ PARALLEL = 8
 
 LOOKING = ("read", "search", "think")
 """Kinds of tools that change nothing: to run one again after a crash does no harm."""
-SAVE_SECONDS = 0.25
-"""How long a reply may wait for its tools' results before it is committed alone."""
 
 log = logging.getLogger("wholeturn.tools")
 
@@ -63,14 +61,15 @@ class ToolRun:
     async def run_all(self, iteration: int, calls: Sequence[CallRecord], into: dict[str, ToolStep]) -> None:
         """Run them side by side; `into` gets each result when it is durable."""
         slots = trio.Semaphore(PARALLEL)
-        async with trio.open_nursery() as saving:
-            saving.start_soon(self.recorder.flush, SAVE_SECONDS)
-            async with trio.open_nursery() as nursery:
-                for call in calls:
-                    # Waits here, in the model's order: trio starts waiting tasks in any.
-                    await slots.acquire()
-                    nursery.start_soon(self._run_one, iteration, call, into, slots)
-            saving.cancel_scope.cancel()
+        if len(calls) == 1:
+            await slots.acquire()
+            await self._run_one(iteration, calls[0], into, slots)
+            return
+        async with trio.open_nursery() as nursery:
+            for call in calls:
+                # Waits here, in the model's order: trio starts waiting tasks in any.
+                await slots.acquire()
+                nursery.start_soon(self._run_one, iteration, call, into, slots)
 
     def only_look(self, calls: Sequence[CallRecord]) -> bool:
         """Whether none of the calls can change anything."""

@@ -4,13 +4,17 @@ Knows no protocol and no provider. What the model may see is decided by the conv
 drives. Whatever ends `run`, `runtime.settle` leaves a transcript that the next prompt can build on.
 """
 
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
 from copy import copy
 from dataclasses import dataclass
 from enum import StrEnum
 
+import trio
+
 from runtime.asking import Asking
 from runtime.conversation import Conversation
+from runtime.errors import find_error
 from runtime.history.turns import History
 from runtime.ids import new_id
 from runtime.marks import LIMIT_LINE, LIMIT_PROMPT, NO_ANSWER
@@ -22,6 +26,9 @@ from runtime.rows import Row
 from runtime.steps import Recorder
 from runtime.toolrun import ToolRun
 from schemas.transcript import PromptStep, ReplyStep, RuntimeStep
+
+SAVE_SECONDS = 0.25
+"""What was shown is written at least this often: `kill -9` loses no more of it."""
 
 STOP_REASONS: Mapping[str, str] = {
     "end": "end_turn",
@@ -78,8 +85,31 @@ class Turn:
         self.before = copy(self.talk.keeper.history)
         self.talk.keeper.history.open_turn(self.recorder.turn_id, Row("user", self.prompt.text))
         self.stage = Stage.ASKED
-        await self._rounds()
+        async with self._saving():
+            await self._rounds()
         self.stage = Stage.ANSWERED
+
+    @asynccontextmanager
+    async def _saving(self) -> AsyncIterator[None]:
+        """Meanwhile write what streams in and what is held, whether or not more of it comes."""
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._save)
+                yield
+                nursery.cancel_scope.cancel()
+        except BaseExceptionGroup as group:
+            error = find_error(group)
+            if error is None:
+                raise
+            raise error from None
+
+    async def _save(self) -> None:
+        while True:
+            await trio.sleep(SAVE_SECONDS)
+            await self.recorder.flush()
+            step = None if self.asking.draft is None else self.asking.draft.unsaved()
+            if step is not None:
+                await self.recorder.partial(step)
 
     async def _rounds(self) -> None:
         """Ask until the model answers without calls, or the limit of tool rounds is reached."""

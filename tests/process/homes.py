@@ -61,6 +61,11 @@ class Home:
         (self.root / "settings.json").write_text(json.dumps(kept))
         (self.root / "config" / "config.toml").write_text(SETTINGS.format(**kept))
 
+    @property
+    def provider(self) -> str:
+        """The provider's section as it is now."""
+        return self._settings()["provider"]
+
     def _settings(self) -> dict[str, str]:
         path = self.root / "settings.json"
         if path.exists():

@@ -3,7 +3,9 @@
 import socket
 from dataclasses import dataclass
 
+from tests.fakes_llm import fake_server
 from tests.process.homes import Home, call, calls, says
+from tests.process.models import answers, hangs, rows_of
 from tests.wire_order import Json
 from tests.wire_talk import Turn, text_of
 
@@ -101,3 +103,16 @@ async def test_no_server_there(home: Home) -> None:
         assert turn.error is not None
         assert turn.error.data == {"kind": "unreachable", "retryable": True}
         assert "base_url" in turn.text
+
+
+async def test_a_server_that_falls_silent_is_given_up_and_its_text_kept(home: Home) -> None:
+    async with fake_server(hangs("half an ans"), answers("yes")) as server:
+        home.model_at(server.base_url)
+        home.configure(f"{home.provider}\noptions = {{ idle_timeout = 0.5 }}")
+        async with home.talk() as talk:
+            turn = await talk.turn("hi")
+            assert turn.error is not None
+            assert turn.error.data["kind"] in ("timeout", "stream_dropped")
+            assert turn.text == f"half an ans{turn.error.message}"
+            assert (await talk.turn("and now?")).text == "yes"
+        assert rows_of(server)[1]["content"].startswith("half an ans\n\n[this turn ended with an error")
