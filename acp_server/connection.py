@@ -155,7 +155,7 @@ class Connection(Generic[AppT]):
         """The same without waiting. Several in a row, with no await between, stay together."""
         line = _notification(method, params)
         if line is not None:
-            self._writer.put(line)
+            self._writer.put_lazily(line)
 
     async def send(self, line: bytes) -> None:
         """Queue an encoded line, its LF included; waits while the client is far behind."""

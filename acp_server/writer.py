@@ -10,6 +10,8 @@ import trio
 
 HIGH_WATER: Final = 4 * 1024 * 1024
 """Queued bytes from which those who can wait are made to wait."""
+LINGER: Final = 0.008
+"""Seconds that a notification may wait for others: far below what a reader of text could notice."""
 _BATCH: Final = 256 * 1024
 _FAIR: Final = 64
 
@@ -23,6 +25,7 @@ class LineWriter:
         self._lines: deque[bytes] = deque()
         self._queued = 0
         self._over = False
+        self._hurry = False
         self._news = trio.lowlevel.ParkingLot()
         self._room = trio.lowlevel.ParkingLot()
         self._finished = trio.Event()
@@ -31,15 +34,23 @@ class LineWriter:
 
     def put(self, line: bytes) -> None:
         """Queue a line without waiting. After the end it is dropped: nobody is there to read it."""
+        self._add(line, hurry=True)
+
+    def put_lazily(self, line: bytes) -> None:
+        """The same for a line that may wait LINGER seconds for company."""
+        self._add(line, hurry=False)
+
+    def _add(self, line: bytes, *, hurry: bool) -> None:
         if self._over:
             return
         self._lines.append(line)
         self._queued += len(line)
-        if self._news:
+        self._hurry = self._hurry or hurry or self._queued >= _BATCH
+        if self._news and (self._hurry or len(self._lines) == 1):
             self._news.unpark()
 
     async def put_when_room(self, line: bytes) -> None:
-        """Queue a line, waiting first while the reader is far behind."""
+        """Queue a line that may wait for company; itself waiting first while the reader is far behind."""
         while self._queued > self._high_water:
             await self._room.park()
         # A full checkpoint costs more than the line; now and then is enough to let others run.
@@ -47,7 +58,7 @@ class LineWriter:
             await trio.lowlevel.checkpoint()
         else:
             await trio.lowlevel.checkpoint_if_cancelled()
-        self.put(line)
+        self.put_lazily(line)
 
     async def run(self) -> None:
         """Write until `finish` has been called or the reader has gone."""
@@ -68,7 +79,7 @@ class LineWriter:
 
         Not hurried by a cancellation from outside.
         """
-        self._over = True
+        self._over = self._hurry = True
         self._news.unpark()
         with trio.move_on_after(seconds, shield=True):
             await self._finished.wait()
@@ -82,9 +93,19 @@ class LineWriter:
                 if self._over:
                     return
                 await self._news.park()
-            await self._stream.send_all(self._batch())
+            if not self._hurry:
+                await self._linger()
+            batch = self._batch()
+            self._hurry = self._over or bool(self._lines)
+            await self._stream.send_all(batch)
             if self._queued <= self._high_water // 2:
                 self._room.unpark_all()
+
+    async def _linger(self) -> None:
+        """Each write wakes the client, which costs more than the line: let those that follow at once join."""
+        with trio.move_on_after(LINGER):
+            while not self._hurry:
+                await self._news.park()
 
     def _batch(self) -> bytes:
         batch: list[bytes] = []

@@ -60,7 +60,7 @@ Ratio = Annotated[float, float_schema(strict=True)]
 Slack = Annotated[float, float_schema(strict=True, ge=0, lt=1)]
 Json = Annotated[object, no_info_plain_validator_function(_json_value)]
 
-ProviderKind = Literal["openai", "scripted"]
+ProviderKind = Literal["openai", "openai_responses", "anthropic", "scripted"]
 PresetName = Literal["tight", "local_small", "balanced", "unbounded"]
 HistoryUnit = Literal["turns", "messages"]
 RunningTurnOverflow = Literal["fail", "shorten"]

@@ -17,8 +17,13 @@ if TYPE_CHECKING:  # the schema is not loaded by a start without any setting
     from runtime.providers.settings import ProviderSettings
     from schemas.config import AcpSection, AgentSection, ProfileSection, ProviderSection, PruningSection
 
-OPENAI_KEY_VARIABLE = "OPENAI_API_KEY"
-OPENAI_ADDRESS = "https://api.openai.com/"
+_OPENAI = ("OPENAI_API_KEY", "https://api.openai.com/")
+KEY_VARIABLES: Mapping[str, tuple[str, str]] = {
+    "openai": _OPENAI,
+    "openai_responses": _OPENAI,
+    "anthropic": ("ANTHROPIC_API_KEY", "https://api.anthropic.com/"),
+}
+"""Kind -> the variable that its maker's key stands in, and the maker's own address."""
 DEFAULT_PROFILE = "default"
 MEMORY = "memory"
 
@@ -57,10 +62,10 @@ def profile(merged: Merged, name: str) -> Profile:
 
 
 def key_variable(section: ProviderSection) -> str:
-    """The variable that holds the key. OpenAI's own is taken for OpenAI's own address and no other."""
-    at_openai = section.get("base_url", OPENAI_ADDRESS).startswith(OPENAI_ADDRESS)
-    implied = OPENAI_KEY_VARIABLE if section.get("kind") == "openai" and at_openai else ""
-    return section.get("api_key_env", implied)
+    """The variable that holds the key. A maker's own is taken for the maker's own address and no other."""
+    implied, address = KEY_VARIABLES.get(section.get("kind", ""), ("", ""))
+    at_home = f"{section.get('base_url', address).rstrip('/')}/".startswith(address)
+    return section.get("api_key_env", implied if at_home else "")
 
 
 def _agent(merged: Merged) -> AgentConfig:

@@ -9,11 +9,12 @@ from acp_server.config.nearest import IMPLIED_AGENT, default_agent, hint
 from acp_server.config.shorts import KINDS
 from runtime.profiles import PRESETS
 
-OF_KIND: Mapping[str, frozenset[str]] = {
-    "base_url": frozenset({"openai"}),
-    "api_key_env": frozenset({"openai"}),
-    "headers": frozenset({"openai"}),
-    "script": frozenset({"scripted"}),
+HTTP_KINDS = ("openai", "openai_responses", "anthropic")
+OF_KIND: Mapping[str, tuple[str, ...]] = {
+    "base_url": HTTP_KINDS,
+    "api_key_env": HTTP_KINDS,
+    "headers": HTTP_KINDS,
+    "script": ("scripted",),
 }
 """Keys of a provider that only some kinds read."""
 

@@ -122,7 +122,9 @@ class Turn:
         if self._whole is None:
             rows, first = self.rows, self.shared.first_use
             if not self.current and any(map(_fades, rows)):
-                rows = tuple(replace(row, attachments=(), reasoning=None) if _fades(row) else row for row in rows)
+                rows = tuple(
+                    replace(row, attachments=(), reasoning=None) if _fades(row) else row for row in rows
+                )
             ids = CallIds(lambda name: first.get(name, self.seq) < self.seq, self._first_number)
             repaired = repair(rows, ids)
             earlier = self._earlier.pieces if self._earlier else ()

@@ -63,7 +63,6 @@ class MessagesDecoder(Decoder):
         self._new_id = new_id
         self._blocks: dict[object, _Block] = {}
         self._counts: dict[str, int] = {}
-        self._begun = False
 
     def _take(self, value: Object, sink: PartSink) -> None:
         kind = value.get("type")
@@ -155,7 +154,9 @@ def _kept(block: _Block) -> Object | None:
     """The block as it must come back, or its place in the reply; None for one that is neither."""
     match block.kind:
         case "thinking":
-            return {"type": "thinking", "thinking": block.whole(), "signature": "".join(block.signature)}
+            signature = "".join(block.signature)
+            signed = {"signature": signature} if signature else {}
+            return {"type": "thinking", "thinking": block.whole(), **signed}
         case "redacted_thinking":
             return block.start
         case "text":

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from runtime.model import ModelRequest, Segment
-from runtime.providers.anthropic_segments import MARK, encoded, joined, system_blocks
+from runtime.providers.anthropic_segments import MARK, has_calls, joined, speaks, system_blocks
 from runtime.providers.encoding import dumps, fitting_name, is_blank, raw
 from runtime.rows import Row, ToolSpec
 
@@ -63,7 +63,7 @@ class BodyWriter:
         return b"".join((head, self._system(segments), b',"messages":[', *messages, tail, b"}"))
 
     def _known_head(self, request: ModelRequest) -> bytes:
-        if not request.tools and any(encoded(segment).has_calls for segment in request.segments):
+        if not request.tools and any(map(has_calls, request.segments)):
             return self._made_head(request.model, _named(request.segments), b',"tool_choice":{"type":"none"}')
         head_of = (request.model, request.tools)
         if self._head_of != head_of:
@@ -73,7 +73,9 @@ class BodyWriter:
 
     def _made_head(self, model: str, tools: list[bytes], choice: bytes = b"") -> bytes:
         head = dumps({"model": model, "stream": True, **(self._shape.extra or {})})[:-1]
-        return b"".join((head, b',"tools":[', self._marked(b",".join(tools)), b"]", choice)) if tools else head
+        return (
+            b"".join((head, b',"tools":[', self._marked(b",".join(tools)), b"]", choice)) if tools else head
+        )
 
     def _system(self, segments: Sequence[Segment]) -> bytes:
         blocks = system_blocks(segments)
@@ -90,7 +92,7 @@ def _tool(tool: ToolSpec) -> bytes:
 
 def _named(segments: Sequence[Segment]) -> list[bytes]:
     """The tools that the calls name, with no more than a name."""
-    rows = (row for segment in segments if encoded(segment).has_calls for row in segment.rows)
+    rows = (row for segment in filter(has_calls, segments) for row in segment.rows)
     names = dict.fromkeys(fitting_name(call.name) for row in rows for call in row.tool_calls)
     return [dumps({"name": name, "input_schema": {"type": "object"}}) for name in names]
 
@@ -107,7 +109,7 @@ def _opens_turn(first: tuple[Row, ...]) -> bool:
 
 def _breakpoints(segments: Sequence[Segment], start: int) -> frozenset[int]:
     """The segments behind which the cache is kept: the newest complete turn's last, and the last of all."""
-    spoken = [number for number, segment in enumerate(segments) if encoded(segment).body]
+    spoken = [number for number, segment in enumerate(segments) if speaks(segment)]
     complete = [number for number in spoken if number < start]
     return frozenset((*complete[-1:], *spoken[-1:]))
 

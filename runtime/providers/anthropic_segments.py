@@ -7,7 +7,6 @@ kept byte: what was sent stays as it was.
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from runtime.model import Segment
 from runtime.providers import anthropic_blocks
@@ -29,26 +28,23 @@ _BORDER = {role: b"]}," + head for role, head in _OPEN.items()}
 _NOBODY = dumps(anthropic_blocks.text_block(EMPTY))
 
 
-@dataclass(frozen=True, slots=True)
-class Encoded:
-    """A segment's messages. first, last: the roles of its ends. body: blocks and the borders in it."""
-
-    first: bytes
-    last: bytes
-    body: bytes
-    has_calls: bool
+def speaks(segment: Segment) -> bool:
+    """Whether the segment has anything for a message."""
+    return bool(_ends(segment))
 
 
-def encoded(segment: Segment, *, reasoning: bool = True) -> Encoded:
-    """The segment's bytes, made on first use. Without reasoning: the same with those blocks left out."""
-    ends = segment.encoded.get(ENDS)
-    if ends is None:
-        ends = segment.encoded[ENDS] = _ends(segment.rows)
-    key = CODEC if reasoning or b"r" not in ends else PLAIN
+def has_calls(segment: Segment) -> bool:
+    """Whether a call stands in the segment."""
+    return b"c" in _ends(segment)
+
+
+def encoded(segment: Segment, *, reasoning: bool = True) -> bytes:
+    """The segment's blocks and borders, made on first use. Without reasoning: those blocks left out."""
+    key = CODEC if reasoning or b"r" not in _ends(segment) else PLAIN
     body = segment.encoded.get(key)
     if body is None:
         body = segment.encoded[key] = b"".join(_pieces(segment.rows, key == CODEC))
-    return Encoded(ends[:1], ends[1:2], body, b"c" in ends)
+    return body
 
 
 def system_blocks(segments: Sequence[Segment]) -> bytes:
@@ -64,20 +60,28 @@ def joined(segments: Sequence[Segment], marked: frozenset[int], *, reasoning: bo
     out: list[bytes] = []
     last = b""
     for number, segment in enumerate(segments):
-        part = encoded(segment, reasoning=reasoning)
-        if not part.body:
+        ends = _ends(segment)
+        if not ends:
             continue
-        if not last and part.first == _ASSISTANT:
+        first, body = ends[:1], encoded(segment, reasoning=reasoning)
+        if not last and first == _ASSISTANT:
             out += _OPEN[_USER], _NOBODY
             last = _USER
-        out.append((b"," if last == part.first else _BORDER[part.first]) if last else _OPEN[part.first])
-        out += [part.body[:-1], MARK] if number in marked else [part.body]
-        last = part.last
+        out.append((b"," if last == first else _BORDER[first]) if last else _OPEN[first])
+        out += [body[:-1], MARK] if number in marked else [body]
+        last = ends[1:2]
     return [*out, b"]}"] if last else [_OPEN[_USER], _NOBODY, b"]}"]
 
 
-def _ends(rows: Sequence[Row]) -> bytes:
+def _ends(segment: Segment) -> bytes:
     """First role, last role, then c: has calls, r: has reasoning. Empty for rows without a message."""
+    known = segment.encoded.get(ENDS)
+    if known is None:
+        known = segment.encoded[ENDS] = _made_ends(segment.rows)
+    return known
+
+
+def _made_ends(rows: Sequence[Row]) -> bytes:
     spoken = [row for row in rows if row.role != "system"]
     if not spoken:
         return b""

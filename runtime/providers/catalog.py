@@ -13,7 +13,9 @@ if TYPE_CHECKING:
 
 KINDS: Mapping[str, str] = MappingProxyType(
     {
+        "anthropic": "runtime.providers.anthropic",
         "openai": "runtime.providers.openai",
+        "openai_responses": "runtime.providers.openai_responses",
         "scripted": "runtime.providers.scripted",
     }
 )

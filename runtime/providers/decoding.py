@@ -67,6 +67,7 @@ class Decoder(ABC):
         self._usage: UsagePart | None = None
         self._reason: StopReason | None = None
         self._refused = False
+        self._begun = False
         self.done = False
         """The server said that nothing comes any more."""
         self.failure: ProviderError | None = None
@@ -98,7 +99,8 @@ class Decoder(ABC):
         """The last parts: calls, reasoning, usage, stop. Sets `failure` when the answer is not complete."""
         calls = self._calls()
         if not self._complete():
-            kind = ProviderErrorKind.MALFORMED if self.done else ProviderErrorKind.STREAM_DROPPED
+            foreign = self.done and not self._begun
+            kind = ProviderErrorKind.MALFORMED if foreign else ProviderErrorKind.STREAM_DROPPED
             self.failure = failure(self._peer, kind)
         elif any(not part.call.name for part in calls):
             text = "asked for a tool without naming one"

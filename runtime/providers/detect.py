@@ -24,6 +24,7 @@ class Hosted:
     name: str
     base_url: str
     model: str
+    kind: str = "openai"
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +55,9 @@ class Suggestion:
 
 HOSTED = (
     Hosted("OPENAI_API_KEY", "openai", "https://api.openai.com/v1", "gpt-5-mini"),
-    Hosted("ANTHROPIC_API_KEY", "anthropic", "https://api.anthropic.com/v1", "claude-sonnet-4-5"),
+    Hosted(
+        "ANTHROPIC_API_KEY", "anthropic", "https://api.anthropic.com", "claude-sonnet-4-5", kind="anthropic"
+    ),
     Hosted("OPENROUTER_API_KEY", "openrouter", "https://openrouter.ai/api/v1", "openrouter/auto"),
     Hosted(
         "GEMINI_API_KEY",
@@ -137,18 +140,20 @@ async def ask_models(port: int) -> bytes:
 
 
 def _hosted(api: Hosted) -> Suggestion:
-    lines = _lines(api.name, base_url=api.base_url, api_key_env=api.variable, model=api.model)
+    lines = _lines(api.name, api.kind, base_url=api.base_url, api_key_env=api.variable, model=api.model)
     return Suggestion(f"{api.variable} is set in the environment.", lines)
 
 
 def _local(found: Found) -> Suggestion:
     local = found.local
     size = {"context_window": found.context_window} if found.context_window else {}
-    lines = _lines(local.name, base_url=f"http://{LOOPBACK}:{local.port}/v1", model=found.model, **size)
+    lines = _lines(
+        local.name, "openai", base_url=f"http://{LOOPBACK}:{local.port}/v1", model=found.model, **size
+    )
     return Suggestion(f"{local.label} answers on port {local.port}.", lines)
 
 
-def _lines(name: str, **values: str | int) -> str:
+def _lines(name: str, kind: str, **values: str | int) -> str:
     keys = [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in values.items()]
-    head = ["[agents.default]", f'provider = "{name}"', "", f"[providers.{name}]", 'kind = "openai"']
+    head = ["[agents.default]", f'provider = "{name}"', "", f"[providers.{name}]", f'kind = "{kind}"']
     return "\n".join([*head, *keys]) + "\n"

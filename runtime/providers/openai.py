@@ -1,4 +1,4 @@
-"""OpenAI chat completions, streamed: the parts of `openai_*` put together. Serves every compatible base URL."""
+"""OpenAI chat completions, of every compatible base URL: the parts of `openai_*` put together."""
 
 from runtime.providers import openai_settings
 from runtime.providers.exchange import Dialect, HttpProvider

@@ -13,7 +13,7 @@ from acp_server.connection import Connection
 from acp_server.dispatch import Answer, Later
 from acp_server.errors import ClientCallError
 from acp_server.hello import Hello
-from acp_server.writer import HIGH_WATER
+from acp_server.writer import HIGH_WATER, LINGER
 from tests.acp_server.wire_peer import BASIC, HELLO, Methods, SmallApp, talk
 
 GREETED = Hello({"protocolVersion": 1})
@@ -96,34 +96,56 @@ async def test_the_reader_never_waits_for_the_client(nursery: trio.Nursery) -> N
     await stream.sending.aclose()
 
 
-async def test_a_cancelled_producer_leaves_whole_lines(nursery: trio.Nursery) -> None:
+async def test_a_cancelled_producer_leaves_whole_lines(
+    nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
     stream, app = DeafClient(), SmallApp()
     connection = served(stream, {}, app)
     nursery.start_soon(connection.serve)
     await wait_all_tasks_blocked()
     with trio.CancelScope() as scope:
         nursery.start_soon(connection.notify, "first", {"text": "x" * 1000})
-        await wait_all_tasks_blocked()
+        await trio.sleep(LINGER * 2)
         assert 0 < len(stream.got) < 1000
         scope.cancel()
         await connection.notify("cancelled", {})
     await connection.notify("last", {})
     stream.listen.set()
-    await wait_all_tasks_blocked()
+    await trio.sleep(LINGER * 2)
     assert [json.loads(one)["method"] for one in bytes(stream.got).splitlines()] == ["first", "last"]
     await stream.sending.aclose()
 
 
-async def test_many_notifications_leave_in_few_writes(nursery: trio.Nursery) -> None:
+async def test_many_notifications_leave_in_few_writes(
+    nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
     stream, app = DeafClient(), SmallApp()
     stream.listen.set()
     connection = served(stream, {}, app)
     nursery.start_soon(connection.serve)
     for number in range(20_000):
         await connection.notify("chunk", {"n": number})
-    await wait_all_tasks_blocked()
+    await trio.sleep(LINGER * 2)
     assert [json.loads(one)["params"]["n"] for one in bytes(stream.got).splitlines()] == list(range(20_000))
     assert stream.sends < 1000
+    await stream.sending.aclose()
+
+
+async def test_a_lone_notification_leaves_soon_and_an_answer_takes_it_along_at_once(
+    nursery: trio.Nursery, autojump_clock: MockClock
+) -> None:
+    stream, app = DeafClient(), SmallApp()
+    stream.listen.set()
+    connection = served(stream, {}, app)
+    nursery.start_soon(connection.serve)
+    await connection.notify("alone", {})
+    await trio.sleep(LINGER * 2)
+    assert b"alone" in stream.got
+    await connection.notify("with the answer", {})
+    stream.sending.send_nowait(b"garbage\n")
+    await trio.sleep(LINGER / 2)
+    methods = [json.loads(one).get("method") for one in bytes(stream.got).splitlines()]
+    assert methods == ["alone", "with the answer", None]
     await stream.sending.aclose()
 
 

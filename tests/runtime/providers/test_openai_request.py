@@ -9,7 +9,8 @@ from runtime.model import (
     ModelRequest,
     Segment,
 )
-from runtime.providers.openai_request import CODEC, EMPTY, BodyShape, BodyWriter, message, safe_arguments
+from runtime.providers.encoding import EMPTY, safe_arguments
+from runtime.providers.openai_request import CODEC, BodyShape, BodyWriter, message
 from runtime.rows import Image, Row, ToolCall, ToolSpec
 
 TOOL = ToolSpec("read_file", "Read.", '{"type":"object","properties":{"path":{"type":"string"}}}')

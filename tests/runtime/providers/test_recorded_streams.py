@@ -19,7 +19,8 @@ from runtime.model import (
     UsagePart,
 )
 from runtime.providers.failures import Peer
-from runtime.providers.openai_reply import ReplyReader
+from runtime.providers.openai_events import ChatDecoder
+from runtime.providers.reply import ReplyReader
 from runtime.rows import ToolCall
 
 STREAMS = Path(__file__).parents[2] / "data" / "streams"
@@ -84,7 +85,8 @@ EXPECTED = {
 
 def reader() -> ReplyReader:
     numbers = itertools.count(1)
-    return ReplyReader(Peer("p", "host", "m"), lambda: f"made_{next(numbers)}")
+    peer = Peer("p", "host", "m")
+    return ReplyReader(peer, ChatDecoder(peer, lambda: f"made_{next(numbers)}"))
 
 
 def parts_of(pieces: list[bytes]) -> tuple[list[Part], ProviderErrorKind | None]:

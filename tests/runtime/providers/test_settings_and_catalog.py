@@ -8,7 +8,7 @@ import pytest
 from runtime.errors import ConfigError, ProviderErrorKind
 from runtime.providers import catalog
 from runtime.providers.failures import Peer, parse_retry_after, stated_failure, status_failure
-from runtime.providers.openai_settings import endpoint
+from runtime.providers.openai_settings import endpoint, shape
 from runtime.providers.settings import ProviderSettings
 
 
@@ -66,8 +66,9 @@ ENDPOINTS = {
 
 @pytest.mark.parametrize("base_url", ENDPOINTS)
 def test_endpoints(base_url):
-    made = endpoint(openai(base_url=base_url))
-    assert (made.url, made.host, made.shape.output_limit_key) == ENDPOINTS[base_url]
+    settings = openai(base_url=base_url)
+    made = endpoint(settings)
+    assert (made.url, made.host, shape(settings).output_limit_key) == ENDPOINTS[base_url]
 
 
 WRONG = [
@@ -90,7 +91,7 @@ WRONG = [
 @pytest.mark.parametrize(("fields", "named"), WRONG)
 def test_wrong_settings_are_named(fields, named):
     with pytest.raises(ConfigError, match=named) as caught:
-        endpoint(openai(**fields))
+        catalog.create(openai(**fields))
     assert "providers.mine." in str(caught.value)
     assert "config.toml, line 7" in str(caught.value)
 
