@@ -1,4 +1,6 @@
-"""A scriptable streaming model server on 127.0.0.1 (OpenAI chat completions), for tests and measuring.
+"""A scriptable streaming model server on 127.0.0.1, for tests and measuring.
+
+It speaks OpenAI chat completions and responses, and Anthropic messages (`mock_shapes`).
 
 What it answers is set by a JSON config, at start (--config) or while running (POST /_mock/config).
 GET /_mock/log?since=N gives one line a request, with the monotonic times at which the request had arrived
@@ -19,6 +21,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
 
 from mock_reply import Json, Reply, arguments_for, pairs, tokens, turn_of
+from mock_shapes import SHAPES, Shape
 from mock_text import reply_text
 
 DEFAULTS: Json = {
@@ -45,8 +48,8 @@ class State:
         self.serial = itertools.count(1)
         self.lock = threading.Lock()
 
-    def plan(self, config: Json, body: Json, ident: str, prompt_tokens: int) -> Reply:
-        """What to answer: as many calls as the config wants since the last user message, then text."""
+    def plan(self, config: Json, body: Json, ident: str) -> tuple[str, Json | None]:
+        """Text or a call: as many calls as the config wants since the last user message, then text."""
         messages = body.get("messages") or []
         users = [i for i, message in enumerate(messages) if message.get("role") == "user"]
         since = sum(message.get("role") == "tool" for message in messages[users[-1] :] if users)
@@ -55,10 +58,8 @@ class State:
         if tool and since < config["tool_loop"]:
             arguments = json.dumps(arguments_for(tool, config["tool_path"]))
             function = {"name": config["tool_name"], "arguments": arguments}
-            call = {"id": f"call_{ident}", "type": "function", "function": function}
-            return Reply(config, ident, "", call, prompt_tokens)
-        text = reply_text(turn_of(messages), config["reply_chars"])
-        return Reply(config, ident, text, None, prompt_tokens)
+            return "", {"id": f"call_{ident}", "type": "function", "function": function}
+        return reply_text(turn_of(messages), config["reply_chars"]), None
 
     def record(self, entry: Json) -> None:
         with self.lock:
@@ -89,10 +90,6 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(data)
         self.wfile.flush()
 
-    def refuse(self, message: str, code: str | None = None) -> None:
-        error = {"message": message, "type": "invalid_request_error", "param": "messages", "code": code}
-        self.answer(400, {"error": error})
-
     def read_body(self) -> bytes:
         if "chunked" not in self.headers.get("Transfer-Encoding", ""):
             return self.rfile.read(int(self.headers.get("Content-Length") or 0))
@@ -119,42 +116,43 @@ class Handler(BaseHTTPRequestHandler):
         received = time.monotonic()
         body = json.loads(raw or b"{}")
         path = urlsplit(self.path).path
+        shape = next((shape for end, shape in SHAPES.items() if path.endswith(end)), None)
         if path == "/_mock/config":
             self.state.config.update(body)
             self.answer(200, self.state.config)
-        elif path.endswith("/chat/completions"):
-            self.complete(body, {"received": received, "bytes": len(raw)})
+        elif shape:
+            self.complete(shape, body, {"received": received, "bytes": len(raw), "path": path})
         else:
             self.answer(404, {"error": {"message": f"no such path: {path}"}})
 
-    def complete(self, body: Json, entry: Json) -> None:
+    def complete(self, shape: Shape, body: Json, entry: Json) -> None:
         config, ident = dict(self.state.config), f"r{next(self.state.serial):06d}"
-        messages = body.get("messages") or []
-        count = tokens(messages) + tokens(body.get("tools") or [])
-        entry |= {"messages": len(messages), "tokens": count, "pairs": pairs(messages), "status": 200}
+        chat = shape.as_chat(body)
+        messages = chat["messages"]
+        count = tokens(messages) + tokens(chat.get("tools") or [])
+        entry |= {"messages": len(messages), "tokens": count, "status": 200}
+        entry["pairs"] = shape.fault(body) or pairs(messages)
         if config["log_bodies"]:
             entry["body"] = messages
         try:
-            self.respond(config, body, entry, self.state.plan(config, body, ident, count))
+            text, call = self.state.plan(config, chat, ident)
+            entry["call"] = bool(call)
+            self.respond(shape, body, entry, shape.reply(config, ident, text, call, count))
         except (BrokenPipeError, ConnectionResetError):
             entry["status"] = "client went away"
         finally:
             entry["sent"] = time.monotonic()
             self.state.record(entry)
 
-    def respond(self, config: Json, body: Json, entry: Json, reply: Reply) -> None:
+    def respond(self, shape: Shape, body: Json, entry: Json, reply: Reply) -> None:
+        config = reply.config
         limit = config["limit_tokens"]
-        entry["call"] = bool(reply.call)
         if limit and entry["tokens"] > limit:
             entry["status"] = "overflow"
-            self.refuse(
-                f"This model's maximum context length is {limit} tokens. However, your messages resulted in "
-                f"{entry['tokens']} tokens. Please reduce the length of the messages.",
-                "context_length_exceeded",
-            )
+            self.answer(400, shape.overflow(entry["tokens"], limit))
         elif config["strict"] and entry["pairs"] != "ok":
             entry["status"] = "bad pairs"
-            self.refuse(entry["pairs"])
+            self.answer(400, shape.refusal(entry["pairs"]))
         elif body.get("stream"):
             self.stream(config, entry, reply)
         else:

@@ -64,7 +64,11 @@ CASES = [
     (f"{PRUNING}enabled = 1", 2, "enabled must be true or false, but is a whole number"),
     (f"{PRUNING}max_token = 1", 2, 'history_pruning.max_token is no known key; did you mean "max_tokens"?'),
     (f"{R}history_pruning = true", 2, "history_pruning must be a table, but is true or false"),
-    ('[providers.p]\nkind = "opnai"', 2, 'must be one of openai, openai_responses, anthropic, scripted; did you mean "openai"?'),
+    (
+        '[providers.p]\nkind = "opnai"',
+        2,
+        'must be one of openai, openai_responses, anthropic, scripted; did you mean "openai"?',
+    ),
     (f'{P}base_url = "127.0.0.1:80"', 3, "must be an http:// or https:// address"),
     (f'{P}base_url = "http:///v1"', 3, "must be an http:// or https:// address"),
     (f'{P}base_url = "http://h/a b"', 3, "must be an http:// or https:// address"),
@@ -94,7 +98,11 @@ CASES = [
         1,
         'default_agent names the agent "b", which is not there (there is a)',
     ),
-    ('\n[providers.p]\nmodel = "m"', 2, "providers.p needs a kind: openai or openai_responses or anthropic or scripted"),
+    (
+        '\n[providers.p]\nmodel = "m"',
+        2,
+        "providers.p needs a kind: openai or openai_responses or anthropic or scripted",
+    ),
     ('[providers.p]\nkind = "scripted"', 1, "providers.p needs a script: the file that it plays"),
     (f'{P}script = "x"', 3, "providers.p.script has no effect with kind openai; it is for scripted"),
     (

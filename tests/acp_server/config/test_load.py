@@ -164,16 +164,24 @@ def test_quick_start_with_a_script(place, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("address", "variable"),
+    ("kind", "address", "variable"),
     [
-        ("", "OPENAI_API_KEY"),
-        ('base_url = "https://api.openai.com/v1"', "OPENAI_API_KEY"),
-        ('base_url = "https://api.openai.com.evil.example/v1"', ""),
-        ('base_url = "http://127.0.0.1:1/v1"', ""),
+        ("openai", "", "OPENAI_API_KEY"),
+        ("openai", 'base_url = "https://api.openai.com/v1"', "OPENAI_API_KEY"),
+        ("openai", 'base_url = "https://api.openai.com.evil.example/v1"', ""),
+        ("openai", 'base_url = "http://127.0.0.1:1/v1"', ""),
+        ("openai_responses", "", "OPENAI_API_KEY"),
+        ("openai_responses", 'base_url = "https://gateway.example/v1"', ""),
+        ("anthropic", "", "ANTHROPIC_API_KEY"),
+        ("anthropic", 'base_url = "https://api.anthropic.com"', "ANTHROPIC_API_KEY"),
+        ("anthropic", 'base_url = "https://api.anthropic.com.evil.example"', ""),
+        ("anthropic", 'base_url = "https://api.anthropic.com@evil.example"', ""),
+        ("anthropic", 'base_url = "http://api.anthropic.com"', ""),
+        ("anthropic", 'api_key_env = "MINE"', "MINE"),
     ],
 )
-def test_openai_key_goes_to_openai_only(place, address, variable):
-    place.user(f'[providers.x]\nkind = "openai"\n{address}')
+def test_a_makers_key_goes_to_its_maker_only(place, kind, address, variable):
+    place.user(f'[providers.x]\nkind = "{kind}"\n{address}')
     assert place.session().agent.provider.api_key_env == variable
 
 

@@ -1,6 +1,5 @@
 """Generators of histories: whole and broken turns, as recorded rows and as live histories."""
 
-import os
 
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -9,7 +8,8 @@ from runtime.history.turns import History, restore_history
 from runtime.profiles import Profile, Route
 from runtime.rows import Attachment, Image, Row, ToolCall, ToolSpec
 
-EXAMPLES = settings(max_examples=int(os.environ.get("HYPOTHESIS_EXAMPLES", "100")), deadline=None)
+EXAMPLES = settings()
+"""As many as the loaded profile says: `HYPOTHESIS_PROFILE` is default, ci or thorough."""
 
 TOOLS = (
     ToolSpec("shell", "run a command", '{"type":"object"}'),
