@@ -3,10 +3,14 @@
 Knows no protocol and changes nothing in the store, unless limits have shrunk since and turns must go.
 """
 
+import logging
 from contextlib import aclosing
+from dataclasses import replace
 
 from runtime.conversation import Conversation
 from runtime.errors import StoreError
+from runtime.events import Event, Noticed, ToolCallStarted
+from runtime.history.live import mended
 from runtime.history.turns import History, restore_history
 from runtime.ids import new_id
 from runtime.keeper import system_rows
@@ -16,6 +20,8 @@ from runtime.rows import Row
 from runtime.steps import Recorder
 from runtime.stored import Store, StoredEntry
 from schemas.transcript import ANY_STEP, CallRecord, ReplyStep, SessionState
+
+log = logging.getLogger("wholeturn.loading")
 
 
 def read_state(text: str) -> SessionState:
@@ -84,6 +90,7 @@ async def restore(talk: Conversation) -> None:
     """Fill a conversation's history from the store. What no longer fits its limits goes, and is told."""
     keeper = talk.keeper
     keeper.history = await stored_history(talk)
+    tell_mended(talk)
     keeper.composed = keeper.fitted(check_capacity=False)
     recorder = Recorder(talk.store, talk.session_id, f"restore-{new_id()}")
     for notice in keeper.composed.trims:
@@ -102,4 +109,24 @@ async def show(talk: Conversation, turn: TurnRecord) -> None:
     first = talk.keeper.state.dropped_turns and turn.turn_id == talk.keeper.state.first_turn_id
     dropped = talk.keeper.state.dropped_turns if first else 0
     for event in turn_events(turn, restored_dropped_turns=dropped):
-        await talk.emit(event)
+        await talk.emit(described(talk, event))
+
+
+def described(talk: Conversation, event: Event) -> Event:
+    """A call whose view was never recorded, since it has no result, as its tool would show it."""
+    if not isinstance(event, ToolCallStarted) or event.title != event.name:
+        return event
+    tool = talk.setup.tools.get(event.name)
+    if tool is None:
+        return event
+    view = tool.view(event.raw_input, talk.tool_context)
+    return replace(event, title=view.title, kind=tool.kind, locations=view.locations)
+
+
+def tell_mended(talk: Conversation) -> None:
+    """A stored history that was broken works again; the person is told what was mended."""
+    found = mended(talk.keeper.history)
+    if found.turns:
+        text = f"In {found.turns} turns, {found.rows} rows and {found.calls} calls had lost their other half."
+        log.warning("session %s: %s", talk.session_id, text)
+        talk.pending.append(Noticed("warning", "The stored history was repaired", text))

@@ -1,7 +1,8 @@
-"""The APIs that the mock model speaks: requests to chat messages, and answers in each one's frames. No I/O."""
+"""The APIs that the mock model speaks: requests to chat messages, answers in each one's frames. No I/O."""
 
 import json
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 
 from mock_reply import Json, Reply, text_of
 
@@ -182,7 +183,7 @@ class Messages(Shape):
         faults = {
             "max_tokens: Field required": not body.get("max_tokens"),
             "first message must use the user role": roles[:1] != ["user"],
-            "roles must alternate": any(a == b for a, b in zip(roles, roles[1:], strict=False)),
+            "roles must alternate": any(a == b for a, b in pairwise(roles)),
             "text content blocks must be non-empty": any(not b.get("text", "x").strip() for b in blocks),
             "messages must not be empty": not all(kinds),
             "tool_result blocks must come first": any(

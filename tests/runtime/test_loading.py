@@ -7,10 +7,11 @@ import pytest
 import trio
 
 from runtime.conversation import Conversation
-from runtime.events import AgentText, HistoryTrimmed, ToolCallStarted, UserMessage
-from runtime.loading import read_state, replay, restore
+from runtime.events import AgentText, HistoryTrimmed, Noticed, ToolCallStarted, UserMessage
+from runtime.loading import read_state, replay, restore, tell_mended
 from runtime.marks import INTERRUPTED_RESULT, NOTES
 from runtime.profiles import Profile
+from runtime.rows import Row
 from runtime.session import Session
 from runtime.store.memory import MemoryStore
 from tests.fakes import EchoTool, RecordingClient, ask, call, make_session, make_setup, script
@@ -111,7 +112,9 @@ async def test_a_session_cut_anywhere_by_a_crash_loads_and_goes_on(kept):
     provider = script({"text": "on"})
     reopened, client = await reopen(crashed, provider)
     await replay(reopened.conversation)
-    assert all(e.status in ("completed", "failed") for e in client.events if isinstance(e, ToolCallStarted))
+    calls = [event for event in client.events if isinstance(event, ToolCallStarted)]
+    assert all(event.status in ("completed", "failed") for event in calls)
+    assert all((event.title, event.kind) == ("Echo r0", "execute") for event in calls)
     assert await ask(reopened, "next") == "end_turn"
     rows = provider.requests[0].rows()
     assert rows[-2].content == NOTES["crash"]
@@ -151,3 +154,31 @@ async def test_unreadable_and_unknown_entries_are_passed_over():
     reopened, _ = await reopen(store, provider)
     assert await ask(reopened, "next") == "end_turn"
     assert provider.requests[0].rows()[1].content == "p0"
+
+
+async def test_a_turn_without_its_end_and_results_is_completed():
+    """Two turns that name the same call; the second one has no result and no end."""
+    store, _, _, _ = await spoken(prompts=1)
+    entries = await store.entries("s")
+    record = await store.session("s")
+    assert record is not None
+    broken = MemoryStore()
+    await broken.create_session(record)
+    twice = replace(entries[1], key="turn:z:iter:0", turn_id="z")
+    await broken.append("s", [*entries, replace(entries[0], key="turn:z:prompt", turn_id="z"), twice])
+    provider = script({"text": "on"})
+    reopened, client = await reopen(broken, provider)
+    assert await ask(reopened, "next") == "end_turn"
+    assert client.trims() == []
+
+
+async def test_what_was_mended_in_a_broken_history_is_told_with_the_next_turn():
+    session, client, _ = await make_session(script({"text": "on"}))
+    talk = session.conversation
+    talk.keeper.history.open_turn("a", Row("user", "hi"))
+    talk.keeper.history.append([Row("tool", "nobody asked", tool_call_id="x"), Row("assistant", "so")])
+    tell_mended(talk)
+    assert await ask(session, "next") == "end_turn"
+    notices = [event for event in client.events if isinstance(event, Noticed)]
+    assert [notice.title for notice in notices] == ["The stored history was repaired"]
+    assert "1 turns, 1 rows and 0 calls" in notices[0].description

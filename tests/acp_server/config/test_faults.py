@@ -108,7 +108,7 @@ CASES = [
     (
         '[providers.p]\nkind = "scripted"\nscript = "s"\nbase_url = "http://h"',
         4,
-        "providers.p.base_url has no effect with kind scripted; it is for openai, openai_responses, anthropic",
+        "base_url has no effect with kind scripted; it is for openai, openai_responses, anthropic",
     ),
     (
         f"{P}[providers.q]\nkind = 'openai'\n[agents.default]\n",
