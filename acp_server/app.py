@@ -14,6 +14,7 @@ import trio
 
 from acp_server.config.load import for_session, load_user_config
 from acp_server.config.options import Options
+from acp_server.config.paths import here
 from acp_server.config.settings import SessionConfig
 from acp_server.stores import Stores
 from runtime.errors import InvalidParams, ResourceNotFound
@@ -148,7 +149,7 @@ class App:
 
     def store(self, config: SessionConfig | None = None) -> Store:
         """The store that the settings name, opened once. Trouble with it is told to every open session."""
-        return self._stores.get((config or self.config(Path.cwd())).store)
+        return self._stores.get((config or self.config(Path(here()))).store)
 
     async def provider(self, settings: ProviderSettings) -> "Provider":
         """The provider that the settings describe, made once. Raises ConfigError."""

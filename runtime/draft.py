@@ -16,6 +16,7 @@ from runtime.model import (
 )
 from runtime.prompt_tools import TagFilter
 from runtime.rows import ToolCall
+from runtime.unicode_text import mended
 from schemas.transcript import CallRecord, PartialStep, ReplyStep, UsageRecord
 
 
@@ -82,9 +83,13 @@ class Draft:
     def add_call(self, call: ToolCall) -> CallRecord:
         """Keep a complete call under an id of ours, which is sent back where the provider's is of no use."""
         ours = self.call_id(len(self.calls))
-        named = call.id and all(call.id != other.id for other in self.calls)
+        theirs = mended(call.id)
+        named = theirs and all(theirs != other.id for other in self.calls)
         record = CallRecord(
-            call_id=ours, id=call.id if named else ours, name=call.name, arguments=call.arguments
+            call_id=ours,
+            id=theirs if named else ours,
+            name=mended(call.name),
+            arguments=mended(call.arguments),
         )
         self.calls.append(record)
         return record

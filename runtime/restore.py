@@ -18,6 +18,7 @@ from runtime.marks import FAILED_TURN_RESULT, INTERRUPTED_RESULT, NOTES
 from runtime.prompt_tools import results_text, visible_text
 from runtime.record import Iteration, TurnRecord
 from runtime.rows import Row, ToolCall
+from schemas.nesting import is_shallow
 from schemas.transcript import CallRecord, ReplyStep, ToolStep
 
 
@@ -142,9 +143,9 @@ def call_event(call: CallRecord, step: ToolStep | None) -> ToolCallStarted:
 
 
 def arguments_object(arguments: str) -> Mapping[str, object]:
-    """A call's arguments as an object; what is no JSON object is shown under one key."""
+    """A call's arguments as an object; what is none, or nests too deep to be written, is under one key."""
     try:
         value = orjson.loads(arguments or "{}")
     except ValueError:
         value = None
-    return value if isinstance(value, dict) else {"arguments": arguments}
+    return value if isinstance(value, dict) and is_shallow(value) else {"arguments": arguments}

@@ -13,6 +13,7 @@ from runtime.marks import BUG_IN_TOOL, CANCELLED_RESULT, NOT_RUN_RESULT, UNKNOWN
 from runtime.ports import Tool, ToolContext, ToolOutcome, ToolView
 from runtime.restore import arguments_object
 from runtime.steps import Recorder
+from schemas.nesting import is_shallow
 from schemas.transcript import CallRecord, ToolStep
 
 PARALLEL = 8
@@ -118,6 +119,8 @@ class ToolRun:
             raise ToolError(UNREADABLE_CALL.format(why=error)) from None
         if not isinstance(arguments, dict):
             raise ToolError(UNREADABLE_CALL.format(why="the arguments are not a JSON object"))
+        if not is_shallow(arguments):
+            raise ToolError(UNREADABLE_CALL.format(why="the arguments are nested too deeply"))
         return tool, arguments
 
     def step(self, iteration: int, call: CallRecord, outcome: ToolOutcome) -> ToolStep:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, cast
 
 from acp_server.config.load import Loaded, load_user_config, project_layer, view_for
 from acp_server.config.options import Options, add_options, options_of
-from acp_server.config.paths import PROJECT_FILE, absolute, config_dir, default_store, user_file
+from acp_server.config.paths import PROJECT_FILE, absolute, config_dir, default_store, here, user_file
 from runtime.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -108,4 +108,4 @@ def _trust_folder(folder: Path, loaded: Loaded) -> None:
 
 
 def _folder(name: str) -> Path:
-    return Path(absolute(name, os.getcwd()))
+    return Path(absolute(name, here()))

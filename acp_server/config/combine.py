@@ -1,6 +1,5 @@
 """File layers, variables and flags to one checked tree. Knows the order of the sources; builds nothing."""
 
-import os
 from collections.abc import Mapping, Sequence
 
 from acp_server.config import check, references
@@ -8,6 +7,7 @@ from acp_server.config.environment import text_layers, unknown_variables
 from acp_server.config.layers import Layer
 from acp_server.config.merge import Merged, merge
 from acp_server.config.options import Options, given_variables
+from acp_server.config.paths import here
 from runtime.errors import ConfigError
 
 
@@ -19,7 +19,7 @@ def combine(
     files: weaker first. Raises ConfigError with every fault of every source, a line each.
     """
     variables = given_variables(env)
-    texts = text_layers(variables, options, merge(files).tree, os.getcwd())
+    texts = text_layers(variables, options, merge(files).tree, here())
     layers = [*files, *texts]
     merged = merge(layers)
     faults = [fault for layer in layers for fault in check.faults(layer)]

@@ -14,7 +14,7 @@ from acp_server.config.keys import Tree
 from acp_server.config.layers import Layer, Source
 from acp_server.config.merge import Merged
 from acp_server.config.options import Options, given_variables
-from acp_server.config.paths import PROJECT_FILE, absolute, user_file
+from acp_server.config.paths import PROJECT_FILE, absolute, here, user_file
 from acp_server.config.settings import SessionConfig
 from runtime.errors import ConfigError
 
@@ -96,7 +96,7 @@ def _believed(project: Layer, own: Tree, env: Mapping[str, str]) -> tuple[Layer,
 
 
 def _named(path: str) -> Layer:
-    layer = _optional(Path(absolute(path, os.getcwd())), "file")
+    layer = _optional(Path(absolute(path, here())), "file")
     if layer is None:
         raise ConfigError(f"--config {path}: there is no such file")
     return layer

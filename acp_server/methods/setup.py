@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from acp_server.app import App
+from acp_server.config.paths import here
 from acp_server.dispatch import Answer, Later
 from acp_server.hello import initialize_result
 from acp_server.inbound import parse
@@ -32,7 +33,7 @@ def authenticate(app: App, params: Mapping[str, object]) -> Later:
 
 async def check_provider(app: App) -> None:
     """Whether a prompt could be sent. Raises AuthRequired saying what is missing."""
-    settings = app.config(Path.cwd()).agent.provider
+    settings = app.config(Path(here())).agent.provider
     if settings is None:
         raise AuthRequired("No model is configured: `wholeturn config path` names the file to write.")
     if settings.api_key_env and not app.env.get(settings.api_key_env):

@@ -6,8 +6,6 @@ An answer that came in one piece is read as if its blocks had been streamed.
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-import orjson
-
 from runtime.model import (
     CallPart,
     CallStartPart,
@@ -18,10 +16,11 @@ from runtime.model import (
 )
 from runtime.providers.anthropic_blocks import REASONING
 from runtime.providers.decoding import Decoder, Object, PartSink, count, objects, table, text
-from runtime.providers.encoding import mended
+from runtime.providers.encoding import json_text
 from runtime.providers.failures import Peer, stated_failure
 from runtime.providers.layout import call_mark, payload, text_mark
 from runtime.rows import ToolCall
+from runtime.unicode_text import mended
 
 STOPS: dict[str, StopReason] = {
     "end_turn": "end",
@@ -147,7 +146,7 @@ def _arguments(block: _Block) -> str:
     if given:
         return given
     start = block.start.get("input")
-    return orjson.dumps(start).decode() if start and isinstance(start, dict) else "{}"
+    return (json_text(start) if isinstance(start, dict) else "") or "{}"
 
 
 def _kept(block: _Block) -> Object | None:

@@ -39,17 +39,21 @@ class ChunkJoiner:
     def _head(self, data: bytes) -> bytes:
         data = self._rest + data
         self._rest = b""
-        end = _HEAD_END.search(data)
-        if end is None:
-            if len(data) > MAX_HEAD_BYTES:
-                return self._give_up(data)
-            self._rest = data
-            return b""
-        head, body = data[: end.end()], data[end.end() :]
-        if head[9:10] == b"1" and head[9:12] != b"101":  # an interim response: the real one follows
-            return head + (self._head(body) if body else b"")
-        if not _is_chunked(head):
+        start = 0
+        while (end := _HEAD_END.search(data, start)) is not None:
+            status = data[start + 9 : start + 12]
+            # An interim response passes: the real one follows.
+            if status[:1] != b"1" or status == b"101":
+                return data[:start] + self._body(data[start : end.end()], data[end.end() :])
+            start = end.end()
+        if len(data) - start > MAX_HEAD_BYTES:
             return self._give_up(data)
+        self._rest = data[start:]
+        return data[:start]
+
+    def _body(self, head: bytes, body: bytes) -> bytes:
+        if not _is_chunked(head):
+            return self._give_up(head + body)
         self._handle = self._chunks
         return head + (self._chunks(body) if body else b"")
 

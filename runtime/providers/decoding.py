@@ -20,10 +20,12 @@ from runtime.model import (
     ThoughtPart,
     UsagePart,
 )
-from runtime.providers.encoding import mended
 from runtime.providers.failures import Peer, failure
+from runtime.unicode_text import mended
 
 DONE = b"[DONE]"
+MOST_TOKENS = 10**8
+"""A count above it is no count: believed once, it would make every later request look too large."""
 Object = dict[str, object]
 
 
@@ -89,7 +91,7 @@ class Decoder(ABC):
                     self.done = True
                 for value in () if self.done else self._load(event):
                     self._take(value, sink)
-        except ValueError:
+        except (ValueError, RecursionError):
             self.failure = failure(self._peer, if_not_json)
         except ProviderError as error:
             self.failure = error
@@ -149,13 +151,16 @@ class Decoder(ABC):
 
 
 def _load_leniently(event: bytes) -> object:
-    """JSON that the strict parser refuses: half of a surrogate pair, a bad byte. Raises ValueError."""
+    """JSON that the strict parser refuses: half of a surrogate pair, a bad byte.
+
+    Raises ValueError, and RecursionError where it is nested too deep.
+    """
     return json.loads(event.decode("utf-8", "replace"))
 
 
 def count(value: object) -> int:
-    """A number of tokens as a server states it; 0 for none."""
-    return int(value) if isinstance(value, int | float) and value > 0 else 0
+    """A number of tokens as a server states it; 0 for none, and for one that cannot be."""
+    return int(value) if isinstance(value, int | float) and 0 < value <= MOST_TOKENS else 0
 
 
 def text(value: object) -> str:

@@ -13,6 +13,8 @@ import re
 
 import orjson
 
+from runtime.unicode_text import mended
+
 EMPTY = "(empty)"
 MAX_ID = 64
 """Characters of a call's id that every server takes."""
@@ -29,17 +31,6 @@ def is_blank(text: str) -> bool:
 def filled(text: str) -> str:
     """The text, or what stands for none."""
     return EMPTY if is_blank(text) else text
-
-
-def mended(text: str) -> str:
-    """The text with surrogate pairs joined and lone halves replaced, so that it can be encoded."""
-    if text.isascii():
-        return text
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    return text
 
 
 def safe_arguments(arguments: str) -> str:
@@ -95,6 +86,18 @@ def dumps(value: dict[str, object]) -> bytes:
         # Lone surrogates, out of a tool's output or a file name: not encodable as they are.
         text = json.dumps(_plain(value), ensure_ascii=False, separators=(",", ":"))
         return mended(text).encode()
+
+
+def json_text(value: object) -> str:
+    """Any decoded JSON value as text again; '' for one that nests too deep."""
+    try:
+        return orjson.dumps(value).decode()
+    except TypeError:
+        pass
+    try:
+        return mended(json.dumps(value, ensure_ascii=False, separators=(",", ":")))
+    except (ValueError, RecursionError):
+        return ""
 
 
 def _plain(value: object) -> object:

@@ -10,7 +10,7 @@ import random
 import secrets
 import ssl
 import urllib.request
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass
 from functools import cache
@@ -18,13 +18,14 @@ from functools import cache
 import httpx2
 import trio
 
-from runtime.errors import AuthRequired, ProviderError, ProviderErrorKind
+from runtime.errors import AuthRequired, ProviderError
 from runtime.model import (
     ModelRequest,
     Part,
 )
+from runtime.providers.answer import Answer, broken, error_body
 from runtime.providers.decoding import Decoder
-from runtime.providers.failures import Peer, failure, parse_retry_after, status_failure
+from runtime.providers.failures import Peer, parse_retry_after, status_failure
 from runtime.providers.http_settings import Endpoint
 from runtime.providers.reply import ReplyReader
 from runtime.providers.retrying import retry_delay
@@ -32,11 +33,6 @@ from runtime.providers.settings import ProviderSettings
 from runtime.providers.transport import JoiningTransport
 
 CONNECT_SECONDS, WRITE_SECONDS, POOL_SECONDS = 10.0, 60.0, 120.0
-ERROR_BODY_SECONDS, ERROR_BODY_BYTES = 15.0, 64 * 1024
-END_SECONDS = 5.0
-"""How long figures may trail a complete answer before it is taken as it is."""
-LINGER_SECONDS = 0.25
-"""How long a complete answer may take to end its body before its connection is given up."""
 
 # Both would log addresses at INFO and headers, the key among them, at DEBUG.
 for _name in ("httpx2", "httpcore2"):
@@ -149,7 +145,7 @@ class HttpProvider:
             f'The provider "{self.name}" needs a key: the environment variable {variable} {wrong}.'
         )
 
-    async def _open(self, body: bytes, headers: dict[str, str], peer: Peer) -> "_Answer":
+    async def _open(self, body: bytes, headers: dict[str, str], peer: Peer) -> Answer:
         """The answer, its first parts there. Raises ProviderError after the last try."""
         attempt = 0
         while True:
@@ -162,10 +158,10 @@ class HttpProvider:
             attempt += 1
             await trio.sleep(delay)
 
-    async def _begin(self, body: bytes, headers: dict[str, str], peer: Peer) -> "_Answer":
+    async def _begin(self, body: bytes, headers: dict[str, str], peer: Peer) -> Answer:
         response = await self._attempt(body, headers, peer)
         reader = ReplyReader(peer, self._dialect.decoder(peer, _new_call_id))
-        answer = _Answer(response, reader, peer)
+        answer = Answer(response, reader, peer)
         try:
             await answer.begin()
         except BaseException:
@@ -178,132 +174,9 @@ class HttpProvider:
         try:
             response = await self._client.send(request, stream=True)
         except (httpx2.HTTPError, OSError) as error:
-            raise _broken(peer, error) from None
+            raise broken(peer, error) from None
         if response.status_code == httpx2.codes.OK:
             return response
-        text = await _error_body(response)
+        text = await error_body(response)
         told = response.headers.get("retry-after"), response.headers.get("retry-after-ms")
         raise status_failure(peer, response.status_code, text, parse_retry_after(*told))
-
-
-def _body(response: httpx2.Response) -> AsyncIterator[bytes]:
-    plain = response.headers.get("content-encoding", "identity") == "identity"
-    return response.aiter_raw() if plain else response.aiter_bytes()
-
-
-async def _error_body(response: httpx2.Response) -> bytes:
-    """What the server says of its refusal, as much as is kept and as can be had in time."""
-    kept = bytearray()
-    with trio.move_on_after(ERROR_BODY_SECONDS):
-        try:
-            async for chunk in response.aiter_bytes():
-                kept += chunk[: ERROR_BODY_BYTES - len(kept)]
-        except (httpx2.HTTPError, OSError):
-            pass
-    with trio.CancelScope(shield=True):
-        await response.aclose()
-    return bytes(kept)
-
-
-class _Answer:
-    """One answer with status 200 while it is read."""
-
-    def __init__(self, response: httpx2.Response, reader: ReplyReader, peer: Peer) -> None:
-        self._response = response
-        self._reader = reader
-        self._chunks = _body(response)
-        self._parts = _parts(reader, self._chunks, peer)
-        self._first: Sequence[Part] = ()
-
-    async def begin(self) -> None:
-        """Read up to the first parts. Raises ProviderError; nothing was shown by then."""
-        self._first = await anext(self._parts, ())
-
-    async def batches(self) -> AsyncGenerator[Sequence[Part], None]:
-        """All parts, the first ones included."""
-        if self._first:
-            yield self._first
-        async for parts in self._parts:
-            yield parts
-
-    async def linger(self) -> None:
-        """Let a complete answer end: its connection can serve again only if the body's end was read."""
-        if self._reader.done:
-            with trio.move_on_after(LINGER_SECONDS):
-                await anext(self._chunks, None)
-
-    async def release(self) -> None:
-        """Close at once what was not read to its end."""
-        with trio.CancelScope(shield=True):
-            await self._parts.aclose()
-        await _release(self._response, self._chunks)
-
-
-async def _parts(
-    reader: ReplyReader, chunks: AsyncIterator[bytes], peer: Peer
-) -> AsyncGenerator[Sequence[Part], None]:
-    ended = False
-    while not ended:
-        chunk = await _next(reader, chunks, peer)
-        parts = reader.feed(chunk)
-        ended = reader.done or not chunk
-        if ended and not reader.failure:
-            parts = parts + reader.end()
-        if parts:
-            yield parts
-        if reader.failure:
-            raise reader.failure
-
-
-async def _next(reader: ReplyReader, chunks: AsyncIterator[bytes], peer: Peer) -> bytes:
-    """The next bytes; empty at the end, and when an answer that is complete just does not end."""
-    try:
-        with trio.move_on_after(END_SECONDS if reader.stopping else float("inf")):
-            return await anext(chunks, b"")
-        return b""
-    except (httpx2.HTTPError, OSError) as error:
-        if reader.stopping:
-            return b""
-        raise _broken(peer, error, while_reading=True) from None
-
-
-async def _release(response: httpx2.Response, chunks: AsyncIterator[bytes]) -> None:
-    """Close at once what was not read to its end."""
-    with trio.CancelScope(shield=True):
-        await response.aclose()
-        try:
-            # The body is a chain of async generators. One left half-way is finished by the garbage
-            # collector, noisily; with the connection closed this finishes all of them here.
-            async for _ in chunks:
-                pass
-        except (httpx2.HTTPError, httpx2.StreamError, OSError):
-            return
-
-
-def _broken(peer: Peer, error: Exception, *, while_reading: bool = False) -> ProviderError:
-    """The error for an exchange that the HTTP client gave up."""
-    kind, sentence = next((kind, text) for types, kind, text in _BROKEN if isinstance(error, types))
-    if while_reading and kind is ProviderErrorKind.TIMEOUT:
-        sentence = "stopped in the middle of its answer"
-    if "CERTIFICATE_VERIFY_FAILED" in str(error):
-        sentence = "showed a TLS certificate that this machine does not trust"
-    return failure(peer, kind, sentence=sentence)
-
-
-_BROKEN: tuple[tuple[type[Exception] | tuple[type[Exception], ...], ProviderErrorKind, str], ...] = (
-    (httpx2.ProxyError, ProviderErrorKind.UNREACHABLE, "cannot be reached through the configured proxy"),
-    (
-        (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout),
-        ProviderErrorKind.UNREACHABLE,
-        "cannot be reached; check that the server is running and that base_url is right",
-    ),
-    (httpx2.TimeoutException, ProviderErrorKind.TIMEOUT, ""),
-    (
-        (httpx2.LocalProtocolError, httpx2.UnsupportedProtocol),
-        ProviderErrorKind.BAD_REQUEST,
-        "was not asked: a configured header or address cannot be sent",
-    ),
-    (httpx2.DecodingError, ProviderErrorKind.MALFORMED, ""),
-    (Exception, ProviderErrorKind.STREAM_DROPPED, ""),
-)
-"""The first row that fits; an empty sentence leaves it to the kind's own."""

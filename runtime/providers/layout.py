@@ -9,8 +9,9 @@ from collections.abc import Collection, Sequence
 
 import orjson
 
-from runtime.providers.encoding import mended
+from runtime.providers.encoding import json_text
 from runtime.rows import Row, ToolCall
+from runtime.unicode_text import mended
 
 Opaque = dict[str, object]
 Piece = str | ToolCall | Opaque
@@ -27,11 +28,11 @@ def call_mark() -> Opaque:
     return {"type": "call"}
 
 
-def payload(items: Sequence[Opaque], kinds: Collection[object]) -> str:
+def payload(items: list[Opaque], kinds: Collection[object]) -> str:
     """The list as JSON; '' when none of its objects is of these kinds."""
     if not any(item.get("type") in kinds for item in items):
         return ""
-    return orjson.dumps(items).decode()
+    return json_text(items)
 
 
 def pieces(row: Row, kinds: Collection[object]) -> list[Piece]:

@@ -6,12 +6,18 @@ Pure; ties the event splitter to an adapter's decoder. Knows no socket and no AP
 from runtime.errors import ProviderError, ProviderErrorKind
 from runtime.model import (
     Part,
+    TextPart,
+    ThoughtPart,
 )
 from runtime.providers.decoding import Decoder
 from runtime.providers.failures import Peer, failure
 from runtime.providers.sse import MAX_EVENT_BYTES, EventTooLarge, SseSplitter
 
 _BLANK = b" \t\r\n\xef\xbb\xbf"
+MAX_ANSWER_BYTES = 256 * 1024 * 1024
+"""Of an answer's body, unpacked: some hundred times what any model gives. One that never ends is ended."""
+MAX_ANSWER_TEXT = 32 * 1024 * 1024
+"""Characters of answer and thought."""
 _FIRST_BYTES = b"{:deir"  # one JSON object; a comment, data, event, id, retry
 
 
@@ -31,6 +37,8 @@ class ReplyReader:
         self._body: list[bytes] | None = None
         self._body_bytes = 0
         self._started = False
+        self._bytes = 0
+        self._text = 0
 
     @property
     def done(self) -> bool:
@@ -49,6 +57,16 @@ class ReplyReader:
 
     def feed(self, data: bytes) -> list[Part]:
         """All parts that these bytes complete, neighbouring text merged."""
+        parts = self._read(data)
+        self._bytes += len(data)
+        self._text += sum(len(part.text) for part in parts if isinstance(part, TextPart | ThoughtPart))
+        endless = self._bytes > MAX_ANSWER_BYTES or self._text > MAX_ANSWER_TEXT
+        if endless and not (self.done or self.failure):
+            text = "sent more than any answer is long; what had come by then was kept"
+            self._decoder.failure = failure(self._peer, ProviderErrorKind.MALFORMED, sentence=text)
+        return parts
+
+    def _read(self, data: bytes) -> list[Part]:
         if not self._started:
             data = data.lstrip(_BLANK)
             if not data:

@@ -16,11 +16,11 @@ from runtime.model import (
     UsagePart,
 )
 from runtime.providers.decoding import Decoder, Object, PartSink, count, objects, table, text
-from runtime.providers.encoding import mended
 from runtime.providers.failures import Peer, stated_failure
 from runtime.providers.layout import call_mark, payload, text_mark
 from runtime.providers.responses_request import REASONING
 from runtime.rows import ToolCall
+from runtime.unicode_text import mended
 
 INCOMPLETE: dict[str, StopReason] = {"max_output_tokens": "length", "content_filter": "refusal"}
 """`incomplete_details.reason` -> stop reason; any other one is 'length'."""

@@ -15,13 +15,13 @@ from runtime.providers.encoding import (
     fitting_id,
     fitting_name,
     is_blank,
-    mended,
     raw,
     safe_arguments,
     unsent_image,
 )
 from runtime.providers.layout import Piece, pieces
 from runtime.rows import Image, Row, ToolCall, ToolSpec
+from runtime.unicode_text import mended
 
 CODEC = "openai-responses"
 """The key in `Segment.encoded`; the system rows' text stands under SYSTEM."""

@@ -16,6 +16,7 @@ from pydantic import (
 from pydantic_core import PydanticUseDefault
 
 from schemas.acp.paths import is_absolute
+from schemas.nesting import is_shallow
 
 T = TypeVar("T")
 
@@ -36,6 +37,12 @@ def _empty_on_null(value: object) -> object:
 def _is_offered(value: object) -> bool:
     # A gate is an object or null. `{}` means yes although it is falsy; `true` is not a gate at all.
     return isinstance(value, dict)
+
+
+def _shallow(value: dict[str, object]) -> dict[str, object]:
+    if not is_shallow(value):
+        raise ValueError("is nested too deeply")
+    return value
 
 
 def _absolute(value: str) -> str:
@@ -66,5 +73,5 @@ Validates the wire's form only: a Python True is not an object.
 AbsolutePath = Annotated[str, AfterValidator(_absolute)]
 """A path in absolute form: POSIX, Windows with a drive, or UNC. Not resolved, not looked up."""
 
-Meta = Annotated[Lenient[dict[str, object] | None], Field(alias="_meta")]
+Meta = Annotated[Lenient[Annotated[dict[str, object], AfterValidator(_shallow)] | None], Field(alias="_meta")]
 """The extension object that every ACP type may carry; never a reason to refuse the rest."""

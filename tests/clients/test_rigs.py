@@ -14,7 +14,7 @@ TURNS = 5
 def talk_to_fake(client: str, folder: Path, repository: Path, *flags: str) -> list[str]:
     (folder / "work").mkdir()
     (folder / "work" / "notes.txt").write_text("Buy milk.\n")
-    agent = [sys.executable, str(repository / "tests" / "data" / "agents" / "fake_agent.py"), *flags]
+    agent = [sys.executable, str(repository / "tests" / "data" / "agents" / "trimming_agent.py"), *flags]
     prompts = [f"TURN-{turn:05d} go" for turn in range(1, TURNS + 1)]
     replies = [f"ANSWER-{turn:05d} is here." for turn in range(1, TURNS + 1)]
     talk = converse(client, agent, folder, prompts, {})

@@ -22,7 +22,10 @@ from runtime.model import (
     UsagePart,
 )
 from runtime.ports import Provider
+from runtime.providers.anthropic import AnthropicProvider
+from runtime.providers.exchange import HttpProvider
 from runtime.providers.openai import OpenAIProvider
+from runtime.providers.openai_responses import ResponsesProvider
 from runtime.providers.scripted import ScriptedProvider
 from runtime.providers.scripted_format import Reply, Script, ScriptedCall, ScriptedFault
 from runtime.providers.settings import ProviderSettings
@@ -87,10 +90,64 @@ def _canned(plan: Plan) -> Canned:
     return Canned(sse(*events, {"choices": [], "usage": usage}))
 
 
+def _bodies(plan: Plan, events: list[object], last: list[object]) -> Canned:
+    if plan.status:
+        return Canned((b"{}",), status=plan.status)
+    if plan.ending != "stop":
+        return Canned(sse(*events, done=False), ending={"drop": "cut", "hang": "hang"}[plan.ending])
+    return Canned(sse(*events, *last, done=False))
+
+
+MESSAGES_STOPS = {"end": "end_turn", "tool_calls": "tool_use", "length": "max_tokens", "refusal": "refusal"}
+
+
+def _messages(plan: Plan) -> Canned:
+    deltas: list[tuple[dict[str, object], list[dict[str, object]]]] = []
+    if plan.thought:
+        deltas.append(({"type": "thinking"}, [{"type": "thinking_delta", "thinking": plan.thought}]))
+    if plan.pieces:
+        deltas.append(({"type": "text"}, [{"type": "text_delta", "text": piece} for piece in plan.pieces]))
+    for ident, name, arguments in plan.calls:
+        start: dict[str, object] = {"type": "tool_use", "id": ident, "name": name, "input": {}}
+        deltas.append((start, [{"type": "input_json_delta", "partial_json": arguments}]))
+    events: list[object] = [
+        {"type": "message_start", "message": {"usage": {"input_tokens": plan.usage[0], "output_tokens": 1}}}
+    ]
+    for index, (block, inner) in enumerate(deltas):
+        events.append({"type": "content_block_start", "index": index, "content_block": block})
+        events += [{"type": "content_block_delta", "index": index, "delta": delta} for delta in inner]
+    stop = {"stop_reason": MESSAGES_STOPS[plan.stop]}
+    usage = {"output_tokens": plan.usage[1]}
+    last: list[object] = [{"type": "message_delta", "delta": stop, "usage": usage}, {"type": "message_stop"}]
+    return _bodies(plan, events, last)
+
+
+RESPONSES_ENDS = {"length": "max_output_tokens", "refusal": "content_filter"}
+
+
+def _responses(plan: Plan) -> Canned:
+    events: list[object] = []
+    if plan.thought:
+        told = {"type": "response.reasoning_summary_text.delta", "output_index": 0, "delta": plan.thought}
+        events.append(told)
+    events += [
+        {"type": "response.output_text.delta", "output_index": 1, "delta": piece} for piece in plan.pieces
+    ]
+    for place, (ident, name, arguments) in enumerate(plan.calls, 2):
+        item = {"type": "function_call", "call_id": ident, "name": name, "arguments": ""}
+        events.append({"type": "response.output_item.added", "output_index": place, "item": item})
+        done = {**item, "arguments": arguments}
+        events.append({"type": "response.output_item.done", "output_index": place, "item": done})
+    reason = RESPONSES_ENDS.get(plan.stop)
+    usage = {"input_tokens": plan.usage[0], "output_tokens": plan.usage[1]}
+    response = {"usage": usage, "incomplete_details": {"reason": reason} if reason else None}
+    return _bodies(plan, events, [{"type": "response.completed", "response": response}])
+
+
 @asynccontextmanager
-async def openai(plan: Plan) -> AsyncIterator[Provider]:
-    async with fake_server(_canned(plan)) as server:
-        model = OpenAIProvider(ProviderSettings("one", "openai", server.base_url), jitter=lambda: 0.0)
+async def _over_http(provider: type[HttpProvider], kind: str, answer: Canned) -> AsyncIterator[Provider]:
+    async with fake_server(answer) as server:
+        model = provider(ProviderSettings("one", kind, server.base_url), jitter=lambda: 0.0)
         try:
             yield model
         finally:
@@ -100,7 +157,19 @@ async def openai(plan: Plan) -> AsyncIterator[Provider]:
 Harness = Callable[[Plan], AbstractAsyncContextManager[Provider]]
 
 
-@pytest.fixture(params=[scripted, openai])
+def openai(plan: Plan) -> AbstractAsyncContextManager[Provider]:
+    return _over_http(OpenAIProvider, "openai", _canned(plan))
+
+
+def openai_responses(plan: Plan) -> AbstractAsyncContextManager[Provider]:
+    return _over_http(ResponsesProvider, "openai_responses", _responses(plan))
+
+
+def anthropic(plan: Plan) -> AbstractAsyncContextManager[Provider]:
+    return _over_http(AnthropicProvider, "anthropic", _messages(plan))
+
+
+@pytest.fixture(params=[scripted, openai, openai_responses, anthropic])
 def make(request) -> Harness:
     harness: Harness = request.param
     return harness

@@ -26,6 +26,10 @@ def test_keys_come_first_in_the_order_of_the_table():
     ]
 
 
+def names(made) -> list[str]:
+    return [next(iter(tomllib.loads(suggestion.toml)["providers"])) for suggestion in made]
+
+
 def test_the_lines_are_a_config_that_names_one_provider():
     found = [Found(local, 'odd "model" ü', 16000) for local in LOCAL]
     made = suggestions({api.variable: "sk-secret" for api in HOSTED}, found)
@@ -37,6 +41,8 @@ def test_the_lines_are_a_config_that_names_one_provider():
         assert provider["base_url"].startswith("http")
         assert provider["model"]
         assert "sk-secret" not in suggestion.toml + suggestion.title
+    kinds = {name: tomllib.loads(one.toml)["providers"] for name, one in zip(names(made), made, strict=True)}
+    assert [name for name in kinds if kinds[name][name]["kind"] == "anthropic"] == ["anthropic"]
     assert tomllib.loads(made[-1].toml)["providers"]["vllm"] == {
         "kind": "openai",
         "base_url": "http://127.0.0.1:8000/v1",

@@ -1,7 +1,6 @@
 """Answers as real servers send them, whole and cut anywhere, give the same parts."""
 
 import itertools
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -15,27 +14,15 @@ from runtime.model import (
     Part,
     StopPart,
     TextPart,
-    ThoughtPart,
     UsagePart,
 )
 from runtime.providers.failures import Peer
 from runtime.providers.openai_events import ChatDecoder
 from runtime.providers.reply import ReplyReader
 from runtime.rows import ToolCall
+from tests.runtime.providers.reading import Answer, read_answer, read_parts
 
 STREAMS = Path(__file__).parents[2] / "data" / "streams"
-
-
-@dataclass(frozen=True)
-class Answer:
-    """What came out, text of one kind joined."""
-
-    text: str = ""
-    thought: str = ""
-    calls: tuple[tuple[str, str, str], ...] = ()
-    usage: tuple[int, int, int] | None = None
-    stop: str = ""
-    failure: ProviderErrorKind | None = None
 
 
 def call(ident: str, name: str, arguments: str) -> tuple[str, str, str]:
@@ -90,33 +77,15 @@ def reader() -> ReplyReader:
 
 
 def parts_of(pieces: list[bytes]) -> tuple[list[Part], ProviderErrorKind | None]:
-    reply, parts = reader(), []
-    for piece in pieces:
-        parts += reply.feed(piece)
-        if reply.failure or reply.done:
-            break
-    if not reply.failure:
-        parts += reply.end()
-    return parts, reply.failure.kind if reply.failure else None
+    return read_parts(reader(), pieces)
 
 
 def answer(pieces: list[bytes]) -> Answer:
-    parts, failure = parts_of(pieces)
-    usage = next(
-        ((p.input_tokens, p.output_tokens, p.cached_tokens) for p in parts if isinstance(p, UsagePart)), None
-    )
-    return Answer(
-        text="".join(p.text for p in parts if isinstance(p, TextPart)),
-        thought="".join(p.text for p in parts if isinstance(p, ThoughtPart)),
-        calls=tuple((p.call.id, p.call.name, p.call.arguments) for p in parts if isinstance(p, CallPart)),
-        usage=usage,
-        stop=next((p.reason for p in parts if isinstance(p, StopPart)), ""),
-        failure=failure,
-    )
+    return read_answer(reader(), pieces)
 
 
 def test_every_recording_has_its_row():
-    assert {path.name for path in STREAMS.iterdir()} - {"README.md"} == set(EXPECTED)
+    assert {path.name for path in STREAMS.iterdir() if path.is_file()} - {"README.md"} == set(EXPECTED)
 
 
 @pytest.mark.parametrize("name", EXPECTED)
