@@ -47,7 +47,7 @@ class PromptStep(Step):
 
 
 class PartialStep(Step):
-    """Streamed text that was shown and is not yet part of a reply. Superseded by the reply of its iteration."""
+    """Streamed text that was shown and is part of no reply yet. The reply of its iteration supersedes it."""
 
     kind: Literal["partial"] = "partial"
     iteration: int

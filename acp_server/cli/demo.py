@@ -3,6 +3,8 @@
 import argparse
 from pathlib import Path
 
+from acp_server.config.paths import here
+
 
 def register(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the command to the command line."""
@@ -15,4 +17,4 @@ def run(given: argparse.Namespace) -> int:
     """Play it here. Returns 0 when all went as it should."""
     from acp_server.demo.play import play
 
-    return play(Path.cwd())
+    return play(Path(here()))

@@ -8,10 +8,13 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 
+from acp_server.cli.output import accept_all_text, discard_output, printing
 from acp_server.config.options import add_options, options_of
-from runtime.errors import WholeturnError
+from runtime.errors import WholeturnError, find_error
 from schemas.version import __version__
 
+INTERRUPTED = 130
+"""Exit status after Ctrl-C, as shells have it."""
 COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("acp_server.cli.run", "ask one question here and print the answer"),
     "demo": ("acp_server.cli.demo", "watch a whole conversation in this folder: no key, no network"),
@@ -24,12 +27,23 @@ COMMANDS: dict[str, tuple[str, str]] = {
 
 def run(arguments: Sequence[str]) -> int:
     """Run what the arguments ask for. Returns the exit status: 2 for a wrong command line."""
-    given = make_parser(arguments).parse_args(arguments)
+    accept_all_text()
     try:
-        return int(given.run(given))
-    except WholeturnError as error:
-        sys.stderr.write(f"wholeturn: {error.message}\n")
+        given = make_parser(arguments).parse_args(arguments)
+        status = int(given.run(given))
+        with printing():
+            return status
+    except (WholeturnError, BaseExceptionGroup) as error:
+        known = find_error(error)
+        if known is None:
+            raise
+        sys.stderr.write(f"wholeturn: {known.message}\n")
         return 1
+    except BrokenPipeError:
+        discard_output()
+        return 1
+    except KeyboardInterrupt:
+        return INTERRUPTED
 
 
 def make_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:

@@ -12,7 +12,9 @@ from pathlib import Path
 import trio
 
 from acp_server.app import App
+from acp_server.cli.output import OutputLost, printing
 from acp_server.config.options import Options, add_options, options_of
+from acp_server.config.paths import absolute, here
 from acp_server.config.settings import SessionConfig
 from acp_server.serve import log_to_stderr
 from runtime.errors import WholeturnError, find_error
@@ -28,6 +30,7 @@ from runtime.events import (
 from runtime.ports import Client
 from runtime.prompt import Prompt
 from runtime.session import Session
+from runtime.unicode_text import mended
 
 INTERRUPTED = 130
 """Exit status after Ctrl-C, as shells have it."""
@@ -47,10 +50,11 @@ def register(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
 def run(given: argparse.Namespace) -> int:
     """Ask and print. Returns 0, 1 for an error, 130 when interrupted."""
     log_to_stderr()
-    text = sys.stdin.read() if given.prompt == "-" else given.prompt
+    # An argument that is not the terminal's encoding comes with lone surrogates.
+    text = mended(sys.stdin.read() if given.prompt == "-" else given.prompt)
     if not text.strip():
         raise WholeturnError("The prompt is empty.")
-    cwd = Path(given.cwd).resolve()
+    cwd = Path(os.path.realpath(absolute(given.cwd, here())))
     if not cwd.is_dir():
         raise WholeturnError(f"{given.cwd}: there is no such folder.")
     printer = Printer(as_json=given.output == "json")
@@ -87,7 +91,7 @@ async def turn(session: Session, text: str, printer: "Printer") -> str:
         return await session.run(ticket)
     except Exception as error:
         known = find_error(error)
-        if known is None:
+        if known is None or isinstance(known, OutputLost):
             raise
         printer.error = known.message
         return "error"
@@ -143,7 +147,8 @@ class Printer:
         """End the output: a last newline, or the JSON object."""
         if not self.as_json:
             if self.text and not self.text[-1].endswith("\n"):
-                print()
+                with printing():
+                    print()
             return
         result: dict[str, object] = {
             "sessionId": self.session_id,
@@ -156,7 +161,8 @@ class Printer:
         }
         if self.error:
             result["error"] = self.error
-        print(json.dumps(result, ensure_ascii=False))
+        with printing():
+            print(json.dumps(result, ensure_ascii=False))
 
     def _say(self, message_id: str, text: str) -> None:
         # Another message begins on a line of its own.
@@ -165,7 +171,8 @@ class Printer:
         self.message_id = message_id
         self.text.append(text)
         if not self.as_json:
-            print(text, end="", flush=True)
+            with printing():
+                print(text, end="")
 
     def _call(self, event: ToolCallChanged) -> None:
         call = self.calls[event.call_id]

@@ -9,7 +9,7 @@ import trio
 from acp_server.app import App
 from acp_server.dispatch import Later
 from acp_server.inbound import parse
-from runtime.errors import InvalidParams
+from runtime.errors import InvalidParams, ResourceNotFound
 from runtime.providers import catalog
 from runtime.stored import SessionRecord
 from schemas.acp.session import CloseSessionParams, ListSessionsParams, LoadSessionParams, NewSessionParams
@@ -49,15 +49,23 @@ def load(app: App, params: Mapping[str, object]) -> Later:
         return {}
 
     async def then() -> None:
-        await app.session(asked.session_id).conversation.keeper.show_usage()
+        session = app.sessions.get(asked.session_id)
+        if session is not None:
+            await session.conversation.keeper.show_usage()
         await make_ready(app, asked.session_id, len(asked.mcp_servers))
 
     return Later(run, then)
 
 
 async def make_ready(app: App, session_id: str, servers: int) -> None:
-    """What follows the answer: the commands on offer, and imports that the first prompt would wait for."""
-    session = app.session(session_id)
+    """What follows the answer: the commands on offer, and imports that the first prompt would wait for.
+
+    Nothing when the client has closed the session by then.
+    """
+    try:
+        session = app.session(session_id)
+    except ResourceNotFound:
+        return
     if servers:
         text = f"This version connects to no MCP servers; {servers} of the client's are not used."
         app.live.tell(session.conversation, "MCP servers", text)

@@ -81,6 +81,7 @@ def _token(token: str) -> str:
     if token.startswith("*"):
         return "[^/]*"
     if token.startswith("[") and len(token) > 2:
-        body = token[1:-1].replace("\\", "\\\\")
+        # Python warns of sets that it may once nest: brackets and doubled signs are taken as they stand.
+        body = re.sub(r"[\\\[&~|]", r"\\\g<0>", token[1:-1]).replace("--", r"\-\-")
         return f"[^/{body[1:]}]" if body.startswith("!") else f"[{body}]"
     return re.escape(token[-1])

@@ -1,0 +1,39 @@
+"""What the commands print: to any terminal, and to a reader who may have gone. Knows no command."""
+
+import io
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from runtime.errors import WholeturnError
+
+
+class OutputLost(WholeturnError):
+    """Nobody reads the output any more, or it has no room."""
+
+
+def accept_all_text() -> None:
+    """Show `?` for what a terminal has no character for, and take U+FFFD for bad bytes on stdin."""
+    for stream in (sys.stdin, sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="replace")
+
+
+@contextmanager
+def printing() -> Iterator[None]:
+    """Print inside of it, nothing else; what is buffered goes out at the end. Raises OutputLost."""
+    try:
+        yield
+        if sys.stdout is not None:
+            sys.stdout.flush()
+    except OSError as error:
+        discard_output()
+        raise OutputLost(f"the output cannot be written: {error.strerror}") from None
+
+
+def discard_output() -> None:
+    """Throw away what is still buffered: it would fail once more, noisily, when the interpreter ends."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, sys.stdout.fileno())
+    os.close(null)
