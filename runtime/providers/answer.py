@@ -1,6 +1,6 @@
 """One HTTP answer while it is read: batches of parts, until its end or its failure. Knows no API."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
 from contextlib import suppress
 
 import httpx2
@@ -118,9 +118,16 @@ def broken(peer: Peer, error: Exception, *, while_reading: bool = False) -> Prov
     kind, sentence = next((kind, text) for types, kind, text in _BROKEN if isinstance(error, types))
     if while_reading and kind is ProviderErrorKind.TIMEOUT:
         sentence = "stopped in the middle of its answer"
-    if "CERTIFICATE_VERIFY_FAILED" in str(error):
+    if any("CERTIFICATE_VERIFY_FAILED" in str(cause) for cause in _causes(error)):
         sentence = "showed a TLS certificate that this machine does not trust"
     return failure(peer, kind, sentence=sentence)
+
+
+def _causes(error: BaseException | None) -> Iterator[BaseException]:
+    """The error and what it came from: on the way here the words of the first one are lost."""
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
 
 
 _BROKEN: tuple[tuple[type[Exception] | tuple[type[Exception], ...], ProviderErrorKind, str], ...] = (
@@ -132,7 +139,7 @@ _BROKEN: tuple[tuple[type[Exception] | tuple[type[Exception], ...], ProviderErro
     ),
     (httpx2.TimeoutException, ProviderErrorKind.TIMEOUT, ""),
     (
-        (httpx2.LocalProtocolError, httpx2.UnsupportedProtocol),
+        (httpx2.LocalProtocolError, httpx2.UnsupportedProtocol, UnicodeError),
         ProviderErrorKind.BAD_REQUEST,
         "was not asked: a configured header or address cannot be sent",
     ),

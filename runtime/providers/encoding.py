@@ -84,8 +84,7 @@ def dumps(value: dict[str, object]) -> bytes:
         return orjson.dumps(value)
     except TypeError:
         # Lone surrogates, out of a tool's output or a file name: not encodable as they are.
-        text = json.dumps(_plain(value), ensure_ascii=False, separators=(",", ":"))
-        return mended(text).encode()
+        return orjson.dumps(_mended(value))
 
 
 def json_text(value: object) -> str:
@@ -100,12 +99,12 @@ def json_text(value: object) -> str:
         return ""
 
 
-def _plain(value: object) -> object:
-    """The value without `orjson.Fragment`s, for the other encoder."""
+def _mended(value: object) -> object:
+    """The value with every text in it mended; JSON that is already encoded stays as it is."""
+    if isinstance(value, str):
+        return mended(value)
     if isinstance(value, dict):
-        return {key: _plain(inner) for key, inner in value.items()}
+        return {mended(key): _mended(inner) for key, inner in value.items()}
     if isinstance(value, list):
-        return [_plain(inner) for inner in value]
-    if isinstance(value, orjson.Fragment):
-        return json.loads(value.contents)
+        return [_mended(inner) for inner in value]
     return value

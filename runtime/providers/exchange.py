@@ -173,7 +173,7 @@ class HttpProvider:
         request = self._client.build_request("POST", self._url, content=body, headers=headers)
         try:
             response = await self._client.send(request, stream=True)
-        except (httpx2.HTTPError, OSError) as error:
+        except (httpx2.HTTPError, OSError, UnicodeError) as error:
             raise broken(peer, error) from None
         if response.status_code == httpx2.codes.OK:
             return response

@@ -4,11 +4,11 @@ The body is put together from bytes that are made once: a head with all that sta
 options, tools), then each segment's rows as cached on the segment. What one request sent, the next
 one starts with, byte for byte; the output limit, which may shrink, stands at the end.
 
-An empty system row is left out; an assistant row with calls and no text has content null. What is sent
-for empty text and broken arguments: `encoding`.
+Neighbouring user texts are sent as one message. An empty system row is left out; an assistant row with
+calls and no text has content null. What is sent for empty text and broken arguments: `encoding`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import orjson
@@ -22,6 +22,8 @@ from runtime.rows import Image, Row, ToolCall, ToolSpec
 
 CODEC = "openai-chat"
 """The key in `Segment.encoded`."""
+USER_HEAD, USER_GAP, USER_TAIL = b'{"role":"user","content":"', b"\\n\\n", b'"}'
+"""How a user row's message begins and ends, and what stands between two texts that became one."""
 OWN_MEMBERS = frozenset({"model", "messages", "stream", "stream_options", "tools"})
 """Members of the body that no option may set."""
 
@@ -49,7 +51,7 @@ class BodyWriter:
         if self._head_of != head_of:
             self._head = _head(self._shape, request.model, request.tools)
             self._head_of = head_of
-        rows = b",".join(filter(None, map(encoded, request.segments)))
+        rows = all_messages(request.segments)
         return b"%b%b]%b}" % (self._head, rows, self._tail(request.max_output_tokens))
 
     def _tail(self, max_output_tokens: int | None) -> bytes:
@@ -82,9 +84,44 @@ def encoded(segment: Segment) -> bytes:
     """The segment's rows as JSON objects with commas between them, made on first use."""
     known = segment.encoded.get(CODEC)
     if known is None:
-        known = b",".join(dumps(message(row)) for row in segment.rows if not _left_out(row))
+        known = joined((dumps(message(row)), row, row) for row in sent_rows(segment))
         segment.encoded[CODEC] = known
     return known
+
+
+def all_messages(segments: Iterable[Segment]) -> bytes:
+    """The rows of all segments, from their cached bytes."""
+    sent = ((segment, sent_rows(segment)) for segment in segments)
+    return joined((encoded(segment), rows[0], rows[-1]) for segment, rows in sent if rows)
+
+
+def sent_rows(segment: Segment) -> Sequence[Row]:
+    """The segment's rows without empty system rows. Only a segment of system rows begins with one."""
+    rows = segment.rows
+    if not rows or rows[0].role != "system":
+        return rows
+    return [row for row in rows if not _left_out(row)]
+
+
+def joined(pieces: Iterable[tuple[bytes, Row, Row]]) -> bytes:
+    """Pieces (bytes, first row, last row) with commas between them; where two user texts meet, one message.
+
+    Many models' templates refuse two user messages in a row, and the breadcrumb stands before a prompt.
+    """
+    made: list[bytes] = []
+    before: Row | None = None
+    for data, first, last in pieces:
+        if before is not None and _is_text(before) and _is_text(first):
+            made[-1] = made[-1][: -len(USER_TAIL)]
+            made += [USER_GAP, data[len(USER_HEAD) :]]
+        else:
+            made += [b",", data] if made else [data]
+        before = last
+    return b"".join(made)
+
+
+def _is_text(row: Row) -> bool:
+    return row.role == "user" and not row.images
 
 
 def _left_out(row: Row) -> bool:

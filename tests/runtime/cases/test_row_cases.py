@@ -29,7 +29,7 @@ async def test_b059_an_empty_reply_leaves_no_row_and_is_told():
     assert case.client.text() == NO_ANSWER
     assert await case.ask(second) == "end_turn"
     assert case.client.text() == NO_ANSWER + "Here."
-    assert [message["content"] for message in messages(case.requests[-1])][1:] == [first, second]
+    assert [message["content"] for message in messages(case.requests[-1])][1:] == [f"{first}\n\n{second}"]
 
 
 async def test_b064_a_request_never_ends_in_an_answer():

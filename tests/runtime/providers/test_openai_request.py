@@ -185,3 +185,22 @@ def test_any_text_can_be_sent(content, arguments, description):
     body = BodyWriter(BodyShape()).body(ModelRequest("m", (Segment(rows),), (tool,)))
     sent = orjson.loads(body)["messages"][0]["content"]
     assert sent == content or not content.strip() or any("\ud800" <= char <= "\udfff" for char in content)
+
+
+def test_neighbouring_user_texts_are_one_message_whatever_segment_they_stand_in():
+    crumb, picture = Row("user", "[left out]"), Row("user", "see", images=(Image("image/png", data="AA"),))
+    segments = (
+        Segment((Row("system", "s"),)),
+        Segment((crumb,)),
+        Segment((Row("user", 'say "hi"\n'), Row("user", "twice"), Row("assistant", "hi"))),
+        Segment((Row("user", "more"), picture, Row("user", "last"))),
+    )
+    sent = orjson.loads(BodyWriter(BodyShape()).body(ModelRequest("m", segments)))["messages"]
+    assert [(one["role"], one["content"]) for one in sent if isinstance(one["content"], str)] == [
+        ("system", "s"),
+        ("user", '[left out]\n\nsay "hi"\n\n\ntwice'),
+        ("assistant", "hi"),
+        ("user", "more"),
+        ("user", "last"),
+    ]
+    assert len(sent) == 6
