@@ -1,12 +1,16 @@
 """A machine that breaks the rules: folders that go, homes that are not there, outputs that take no more."""
 
 import json
+import sqlite3
 import subprocess
 import sys
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
 
+from runtime.store import schema
+from runtime.store.connection import open_for_writing
 from tests.process.homes import Home, says
 from tests.wire_order import Json
 from tests.wire_talk import greet, text_block, text_of
@@ -131,3 +135,21 @@ def test_processes_that_start_together_on_a_new_store_are_no_strangers(home: Hom
         for process in started:
             out, log = process.communicate(timeout=60)
             assert (b"sess_" in out, log) == (True, b"")
+
+
+def test_tables_that_another_process_makes_during_the_look_are_no_stranger_s(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "sessions.db"
+    real = schema.read_version
+
+    def with_company(connection: sqlite3.Connection) -> int:
+        monkeypatch.setattr(schema, "read_version", real)
+        other = sqlite3.connect(path, timeout=0, isolation_level=None)
+        with closing(other), suppress(sqlite3.OperationalError):
+            schema.migrate(other)
+        return real(connection)
+
+    monkeypatch.setattr(schema, "read_version", with_company)
+    with closing(open_for_writing(path, timeout=1)) as connection:
+        assert real(connection) == schema.SCHEMA_VERSION

@@ -1,6 +1,5 @@
 """Generators of histories: whole and broken turns, as recorded rows and as live histories."""
 
-
 from hypothesis import settings
 from hypothesis import strategies as st
 
