@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import trio
 
-from runtime.errors import ProviderError
+from runtime.errors import ContextWindowExceeded, ProviderError
 from runtime.events import Event, UsageChanged
 from runtime.history.calibrate import calibration_ratio, silent_cut
 from runtime.history.compose import Composed, compose
@@ -58,12 +58,24 @@ class HistoryKeeper:
 
         Raises ContextWindowExceeded; the history is then as it was.
         """
-        composed = self.fitted(with_tools=with_tools)
+        composed = self._believed(with_tools=with_tools)
         older = composed.collapsed_turns
         if older and not number:
             log.info("the tool traffic of %d older turns is collapsed in the request", older)
         await self._adopt(composed, recorder, number)
         return composed
+
+    def _believed(self, *, with_tools: bool) -> Composed:
+        """The next request. A provider that counted wrongly once may not close the session for good: what is
+        refused by its count alone is tried by our own, and its overflow error then has the last word.
+        """
+        try:
+            return self.fitted(with_tools=with_tools)
+        except ContextWindowExceeded:
+            if self.calibration <= 1.0:
+                raise
+            self.calibration = 1.0
+            return self.fitted(with_tools=with_tools)
 
     def fitted(self, *, with_tools: bool = True, check_capacity: bool = True) -> Composed:
         """What `compose` would send, with nothing recorded, told or changed."""

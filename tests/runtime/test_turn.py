@@ -185,3 +185,12 @@ async def test_streamed_text_is_saved_while_it_streams(autojump_clock: trio.test
         kinds = [entry.kind for entry in await store.entries("s")]
         assert kinds[:2] == ["prompt", "partial"]
         nursery.cancel_scope.cancel()
+
+
+async def test_a_provider_that_counted_wrongly_does_not_close_the_session():
+    lie = {"text": "ok", "usage": {"input": 900_000, "output": 1}}
+    provider = script(lie, {"text": "still here"})
+    session, client, _ = await make_session(provider, window=16_000)
+    await ask(session, "one")
+    assert await ask(session, "two") == "end_turn"
+    assert client.text() == "okstill here"
