@@ -3,6 +3,7 @@
 Knows transactions and jobs, not what the jobs change.
 """
 
+import os
 import queue
 import sqlite3
 import threading
@@ -24,6 +25,18 @@ _REST_SECONDS = 0.05
 _PAUSE_SECONDS = 0.005
 _IMPATIENT_SECONDS = 0.1
 _HEALTHY_AFTER = frozenset({TroubleKind.LOCKED, TroubleKind.FULL})
+
+GONE = "it was removed or replaced while it was in use"
+Identity = tuple[int, int] | None
+
+
+def identity(path: Path) -> Identity:
+    """Which file the path names: device and number; None when there is none."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
 
 
 class Writer:
@@ -49,6 +62,7 @@ class Writer:
         self._queue: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
         self._connection: sqlite3.Connection | None = None
+        self._identity: Identity = None
         self._damaged = False
         self._unmerged = 0
 
@@ -154,6 +168,11 @@ class Writer:
         try:
             if self._connection is None:
                 self._connection = self._open_file()
+                self._identity = identity(self._path)
+            elif identity(self._path) != self._identity:
+                # What is written to a file without a name is gone when the program ends, and a new file
+                # would know none of the sessions: the changes are better kept by whoever sent them.
+                return StoreTrouble(TroubleKind.UNREACHABLE, self._path, GONE)
             self._connection.execute("BEGIN IMMEDIATE")
         except Exception as error:  # noqa: BLE001 - a thread that died would leave every caller waiting
             return self._after(error)

@@ -1,5 +1,6 @@
 """Damaged files: what is readable is kept, the damaged file stays aside, the person is told."""
 
+import shutil
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -8,6 +9,7 @@ import pytest
 
 from runtime.store import salvage
 from runtime.store.faults import StoreTrouble, TroubleKind
+from runtime.store.opening import open_store
 from runtime.store.sqlite import SqliteStore
 from tests.runtime.store.helpers import entry, fill, keys, line_of, python, record
 
@@ -262,3 +264,21 @@ async def test_a_repair_that_fails_leaves_everything_as_it_was(path, monkeypatch
     ]
     assert len(await keys(store, "s1")) > 180, "the next call tries again"
     await store.aclose()
+
+
+async def test_a_file_that_is_removed_while_in_use_is_missed_at_once(tmp_path):
+    told: list[str] = []
+    path = tmp_path / "data" / "s.db"
+    store = open_store(path, on_trouble=told.append)
+    await store.create_session(record("s1"))
+    await store.append("s1", [entry("before")])
+    shutil.rmtree(path.parent)
+    await store.append("s1", [entry("after")])
+    await store.append("s1", [entry("later")])
+    assert len(told) == 1
+    assert "removed or replaced" in told[0]
+    with pytest.raises(StoreTrouble, match="no such file"):
+        await store.entries("s1")
+    assert not path.exists(), "a new file would know none of the sessions"
+    await store.aclose()
+    assert "lost are changes of: s1" in told[-1]
