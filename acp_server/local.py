@@ -44,7 +44,7 @@ def advice(options: Sequence[tuple[str, str]], path: str) -> str:
     (title, toml), *others = options
     lines += [f"{title} To use it, put this into `{path}`:", "", "```toml", toml.strip(), "```"]
     lines += [f"\nAlso possible: {other}" for other, _ in others]
-    return "\n".join([*lines, "", "Then start a new session."])
+    return "\n".join([*lines, "", "Then ask again in a new session."])
 
 
 async def show_help(talk: Conversation) -> str:

@@ -191,7 +191,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--port", type=int, default=0, help="0: any free one; the address is printed")
-    parser.add_argument("--config", default="{}", help="JSON, over the defaults: " + ", ".join(DEFAULTS))
+    parser.add_argument("--config", default="{}", help="JSON text, over the defaults: " + ", ".join(DEFAULTS))
     options = parser.parse_args()
     Handler.state = State(json.loads(options.config))
     server = Server(("127.0.0.1", options.port), Handler)

@@ -16,6 +16,7 @@ from acp_server.cli.output import OutputLost, printing
 from acp_server.config.options import Options, add_options, options_of
 from acp_server.config.paths import absolute, here
 from acp_server.config.settings import SessionConfig
+from acp_server.local import HANDLERS
 from acp_server.serve import log_to_stderr
 from runtime.errors import WholeturnError, find_error
 from runtime.events import (
@@ -76,6 +77,8 @@ async def ask(options: Options, cwd: Path, text: str, printer: "Printer") -> int
             nursery.start_soon(cancel_on_interrupt, session)
             printer.stop_reason = await turn(session, text, printer)
             nursery.cancel_scope.cancel()
+        if not session.conversation.setup.kind and text.strip() not in HANDLERS:
+            printer.error = "No model is configured."
     finally:
         with trio.CancelScope(shield=True):
             await app.aclose()
@@ -194,4 +197,7 @@ class Printer:
     def _note(self, text: str) -> None:
         self.notices.append(text)
         if not self.as_json:
+            # Both may be one terminal: a notice begins on a line of its own.
+            if self.text and not self.text[-1].endswith("\n"):
+                self._say(self.message_id, "\n")
             print(f"· {text}", file=sys.stderr, flush=True)

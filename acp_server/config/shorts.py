@@ -47,7 +47,7 @@ def _provider_keys(
     given: Mapping[str, object], tree: Tree, agent: Key, provider: str, cause: str
 ) -> dict[Key, tuple[object, str]]:
     keys: dict[Key, tuple[object, str]] = {(*agent, "provider"): (provider, cause)}
-    if provider in KINDS and provider not in table(tree, "providers"):
+    if provider in KINDS and "kind" not in table(tree, "providers", provider):
         keys[("providers", provider, "kind")] = (provider, cause)
     for name in OF_PROVIDER:
         if name in given:

@@ -40,7 +40,7 @@ def play(folder: Path) -> int:
     files = find_files(folder)
     if len(files) < 2:
         folder = Path(__file__).resolve().parents[1]
-        plain("There are no text files to read here, so the files of wholeturn itself are read.")
+        plain("There are no text files to read here that fill a context; those of wholeturn serve.")
         files = find_files(folder)
     acts = make_story(files)
     plain("wholeturn demo: the real server, a scripted model, real files and tools. No key, no network.")

@@ -96,7 +96,7 @@ def test_run_with_a_model_that_fails_says_so_and_exits_1(home: Home) -> None:
 def test_run_without_a_model_says_what_to_set(home: Home) -> None:
     (home.root / "config" / "config.toml").unlink()
     done = wholeturn(home, "run", "hi")
-    assert done.returncode == 0
+    assert done.returncode == 1, "a script must not take the advice for an answer"
     assert "No model is configured" in done.stdout
     assert "config.toml" in done.stdout
 

@@ -156,6 +156,14 @@ def test_quick_start_without_a_file(place):
     assert agent.provider.api_key_env == ""
 
 
+def test_quick_start_goes_together_with_long_names(place):
+    place.env |= {"WHOLETURN_BASE_URL": "http://127.0.0.1:11434/v1", "WHOLETURN_MODEL": "qwen3:8b"}
+    place.env["WHOLETURN_PROVIDERS__OPENAI__TOOLS"] = "prompt"
+    flags = {"assignments": ("providers.openai.token_counter=byte-classes",)}
+    agent = place.session(**flags).agent
+    assert (agent.provider.kind, agent.prompt_tools, agent.token_counter) == ("openai", True, "byte-classes")
+
+
 def test_quick_start_with_a_script(place, monkeypatch):
     monkeypatch.chdir(place.project)
     place.env["WHOLETURN_SCRIPT"] = "talk.yaml"
