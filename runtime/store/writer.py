@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import NamedTuple
 
 import trio
 
@@ -39,6 +40,13 @@ def identity(path: Path) -> Identity:
     return found.st_dev, found.st_ino
 
 
+class Opened(NamedTuple):
+    """The file while it is open, and which file it was."""
+
+    connection: sqlite3.Connection
+    identity: Identity
+
+
 class Writer:
     """Carries out jobs in order; all that wait are committed together.
 
@@ -61,12 +69,15 @@ class Writer:
         self._patience = self._patience_now = patience
         self._queue: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._thread: threading.Thread | None = None
-        self._connection: sqlite3.Connection | None = None
-        self._identity: Identity = None
+        self._opened: Opened | None = None
         self._damaged = False
         self._unmerged = 0
 
     # ------------------------------------------------------------ in trio's thread
+
+    @property
+    def _connection(self) -> sqlite3.Connection | None:
+        return None if self._opened is None else self._opened.connection
 
     @property
     def is_open(self) -> bool:
@@ -166,14 +177,13 @@ class Writer:
 
     def _open_and_begin(self) -> Exception | None:
         try:
-            if self._connection is None:
-                self._connection = self._open_file()
-                self._identity = identity(self._path)
-            elif identity(self._path) != self._identity:
+            if self._opened is None:
+                self._opened = Opened(self._open_file(), identity(self._path))
+            elif identity(self._path) != self._opened.identity:
                 # What is written to a file without a name is gone when the program ends, and a new file
                 # would know none of the sessions: the changes are better kept by whoever sent them.
                 return StoreTrouble(TroubleKind.UNREACHABLE, self._path, GONE)
-            self._connection.execute("BEGIN IMMEDIATE")
+            self._opened.connection.execute("BEGIN IMMEDIATE")
         except Exception as error:  # noqa: BLE001 - a thread that died would leave every caller waiting
             return self._after(error)
         return None
@@ -210,7 +220,8 @@ class Writer:
         return failure
 
     def _drop_connection(self) -> None:
-        connection, self._connection = self._connection, None
+        connection = self._connection
+        self._opened = None
         if connection is not None:
             with suppress(sqlite3.Error):
                 connection.close()
