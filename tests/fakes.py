@@ -128,10 +128,10 @@ async def make_session(
 ) -> tuple[Session, RecordingClient, Store]:
     """A new session over a memory store."""
     kept = store or MemoryStore()
-    await kept.create_session(SessionRecord("s", "/work", TIME, TIME))
+    await kept.create_session(SessionRecord("s", "/project", TIME, TIME))
     client = RecordingClient()
     setup = make_setup(provider, profile, tools, window, prompt_tools=prompt_tools)
-    talk = Conversation("s", Path("/work"), setup, kept, client, local=no_local_answer)
+    talk = Conversation("s", Path("/project"), setup, kept, client, local=no_local_answer)
     return Session(talk), client, kept
 
 

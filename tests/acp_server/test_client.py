@@ -13,7 +13,7 @@ from runtime.events import AgentText, HistoryTrimmed, ToolCallChanged, UsageChan
 from runtime.ports import Client
 from tests.acp_schema import check_params, update_kind
 
-FILE = Path("/work/a.py")
+FILE = Path("/project/a.py")
 TRIM = HistoryTrimmed(2, 1, 3, "context token budget exceeded", "recent", "t-1", used=5, size=100)
 
 

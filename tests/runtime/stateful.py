@@ -93,7 +93,7 @@ class World:
 
     async def start(self) -> None:
         """A new session."""
-        await self.store.create_session(SessionRecord("s", "/work", TIME, TIME))
+        await self.store.create_session(SessionRecord("s", "/project", TIME, TIME))
         await self.open()
 
     async def open(self) -> None:
@@ -102,7 +102,7 @@ class World:
         assert record is not None
         self.client = RecordingClient()
         self.talk = Conversation(
-            "s", Path("/work"), self.setup(), self.store, self.client, state=read_state(record.state)
+            "s", Path("/project"), self.setup(), self.store, self.client, state=read_state(record.state)
         )
         self.trims_seen = 0
         await restore(self.talk)
@@ -251,7 +251,7 @@ class World:
 
     async def check_transcript(self) -> None:
         """A replay shows every text and call that was shown; every notice is in the store."""
-        again = Conversation("s", Path("/work"), self.setup(), self.store, RecordingClient())
+        again = Conversation("s", Path("/project"), self.setup(), self.store, RecordingClient())
         await replay(again)
         assert isinstance(again.client, RecordingClient)
         assert texts(again.client.events) == texts(self.all_events())
@@ -271,7 +271,7 @@ class World:
         assert record is not None
         keeper = self.talk.keeper
         assert read_state(record.state) == keeper.state
-        other = Conversation("s", Path("/work"), self.setup(), self.store, self.client, state=keeper.state)
+        other = Conversation("s", Path("/project"), self.setup(), self.store, self.client, state=keeper.state)
         assert self.next_rows(await stored_history(other)) == self.next_rows(copy(keeper.history))
 
     def next_rows(self, history: History) -> list[Row] | str:

@@ -22,7 +22,7 @@ async def reopen(store, provider, *, profile: Profile | None = None) -> tuple[Se
     record = await store.session("s")
     client = RecordingClient()
     setup = make_setup(provider, profile, [EchoTool()])
-    talk = Conversation("s", Path("/work"), setup, store, client)
+    talk = Conversation("s", Path("/project"), setup, store, client)
     talk.keeper.state = read_state(record.state)
     await restore(talk)
     return Session(talk), client

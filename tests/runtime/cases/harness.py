@@ -203,7 +203,7 @@ async def play(
     """The session of a case, loaded. replies: in place of the case's own. store: one written already."""
     kept = store or MemoryStore()
     if store is None:
-        await kept.create_session(SessionRecord("s", "/work", TIME, TIME))
+        await kept.create_session(SessionRecord("s", "/project", TIME, TIME))
         await write_turns(kept, turns(case_id))
     models = [script(*replies) if replies else provider(case_id)]
     client = RecordingClient()
@@ -220,7 +220,7 @@ async def play(
     )
     record = await kept.session("s")
     assert record is not None
-    talk = Conversation("s", Path("/work"), setup, kept, client, state=read_state(record.state))
+    talk = Conversation("s", Path("/project"), setup, kept, client, state=read_state(record.state))
     await restore(talk)
     return Played(Session(talk), client, kept, models)
 
