@@ -5,7 +5,6 @@ on first use: start-up pays for nothing that the next answer does not need.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -17,6 +16,7 @@ from acp_server.config.options import Options
 from acp_server.config.paths import here
 from acp_server.config.settings import SessionConfig
 from acp_server.stores import Stores
+from runtime.clock import utc_now
 from runtime.errors import InvalidParams, ResourceNotFound
 from runtime.ids import new_id
 from runtime.providers import catalog
@@ -84,7 +84,7 @@ class App:
     async def new_session(self, cwd: Path) -> str:
         """The id of a stored, empty session for a folder. It is opened when it is first asked for."""
         config = self.config(cwd)
-        time = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        time = utc_now()
         record = SessionRecord(f"sess_{new_id()}", str(cwd), time, time)
         since = self._heard()
         await self.store(config).create_session(record)

@@ -11,9 +11,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar, cast
 
-from acp_server.errors import INVALID_REQUEST, METHOD_NOT_FOUND, WireError, known_error, wire_error
+from acp_server.errors import INVALID_REQUEST, METHOD_NOT_FOUND, WireError, wire_error
 from acp_server.messages import Garbage, Id, Params, wire_id
-from runtime.errors import InvalidParams
+from runtime.errors import InvalidParams, find_error
 
 logger = logging.getLogger("wholeturn.dispatch")
 
@@ -110,10 +110,10 @@ async def finish(method: str, later: Later) -> Outcome:
 
 def failed(method: str, error: Exception) -> Failure:
     """The client's view of an exception; a bug goes to the log with its traceback."""
-    if known_error(error) is None:
+    if find_error(error) is None:
         logger.error("%s failed", method, exc_info=error)
     else:
-        logger.info("%s refused: %s", method, known_error(error))
+        logger.info("%s refused: %s", method, find_error(error))
     return Failure(wire_error(error))
 
 

@@ -14,6 +14,7 @@ from runtime.errors import (
     ProviderErrorKind,
     ResourceNotFound,
     WholeturnError,
+    find_error,
 )
 
 PARSE_ERROR: Final = -32700
@@ -57,19 +58,9 @@ class ClientCallError(Exception):
         self.data = data
 
 
-def known_error(error: BaseException) -> WholeturnError | None:
-    """The error itself, or the first of our errors inside a group; None when there is none."""
-    if isinstance(error, WholeturnError):
-        return error
-    if isinstance(error, BaseExceptionGroup):
-        found = (known_error(inner) for inner in error.exceptions)
-        return next((inner for inner in found if inner is not None), None)
-    return None
-
-
 def wire_error(error: BaseException) -> WireError:
     """What the client is told. Of an error that is not ours it learns nothing but that it happened."""
-    known = known_error(error)
+    known = find_error(error)
     if known is None:
         return INTERNAL
     return WireError(_code(known), known.message, known.data or None)

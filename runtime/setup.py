@@ -2,17 +2,12 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 
+from runtime.clock import utc_now
 from runtime.history.counter import HEURISTIC, TokenCounter
 from runtime.ports import Provider, Tool
 from runtime.profiles import Profile, Route
 from runtime.rows import ToolSpec
-
-
-def utc_now() -> str:
-    """The time as stored and shown: ISO 8601, UTC, milliseconds."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 @dataclass(frozen=True, slots=True)

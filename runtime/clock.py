@@ -1,0 +1,8 @@
+"""The time as it is stored and shown. Apart from `setup`, because a new session loads nothing else of it."""
+
+from datetime import UTC, datetime
+
+
+def utc_now() -> str:
+    """ISO 8601, UTC, milliseconds."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
