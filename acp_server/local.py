@@ -42,7 +42,8 @@ def advice(options: Sequence[tuple[str, str]], path: str) -> str:
     if not options:
         options = [(NOTHING_FOUND, EXAMPLE)]
     (title, toml), *others = options
-    lines += [f"{title} To use it, put this into `{path}`:", "", "```toml", toml.strip(), "```"]
+    how = "For example, put" if title == NOTHING_FOUND else "To use it, put"
+    lines += [f"{title} {how} this into `{path}`:", "", "```toml", toml.strip(), "```"]
     lines += [f"\nAlso possible: {other}" for other, _ in others]
     return "\n".join([*lines, "", "Then ask again in a new session."])
 
