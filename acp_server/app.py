@@ -4,6 +4,7 @@ Knows the runtime's ports and who fills them; knows nothing of JSON-RPC. Everyth
 on first use: start-up pays for nothing that the next answer does not need.
 """
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import trio
 
+from acp_server.config.keystore import KeyedEnviron
 from acp_server.config.load import for_session, load_user_config
 from acp_server.config.options import Options
 from acp_server.config.paths import here
@@ -27,6 +29,7 @@ if TYPE_CHECKING:
     from acp_server.live import Live
     from runtime.ports import Client, Provider
     from runtime.session import Session
+    from schemas.acp.mcp import McpServer
 
 CLOSE_SECONDS = 0.8
 """How long sessions get to end their turns when the process ends."""
@@ -36,11 +39,15 @@ ClientFactory = Callable[[Mapping[str, object], SessionConfig], "Client"]
 
 
 class Reserved(NamedTuple):
-    """A stored session that nobody has used yet in this process. troubles: sentences to begin with."""
+    """A stored session that nobody has used yet in this process. troubles: sentences to begin with.
+
+    servers: the MCP servers that its client named.
+    """
 
     record: SessionRecord
     config: SessionConfig
     troubles: tuple[str, ...] = ()
+    servers: "tuple[McpServer, ...]" = ()
 
 
 class App:
@@ -52,17 +59,17 @@ class App:
         self._reserved: dict[str, Reserved] = {}
         self._options = options
         self._client_factory = client_factory
-        self._initialize: Mapping[str, object] = {}
+        self.greeting: Mapping[str, object] = {}
         self._client: Client | None = None
         self._stores = Stores(self._trouble)
-        self._providers: dict[str, tuple[ProviderSettings, Provider]] = {}
+        self._providers: dict[str, Provider] = {}
         self._lock = trio.Lock()
 
     # ------------------------------------------------------------ for the connection
 
     def initialized(self, params: Mapping[str, object]) -> None:
         """`initialize` was answered; what the client can do is read when it is first needed."""
-        self._initialize = params
+        self.greeting = params
         self._client = None
 
     def has_sessions(self) -> bool:
@@ -75,26 +82,49 @@ class App:
             async with trio.open_nursery() as nursery:
                 for session in self.sessions.values():
                     nursery.start_soon(session.close)
-        for _, provider in self._providers.values():
+        for provider in self._providers.values():
             await provider.aclose()
         await self._stores.aclose()
 
     # ------------------------------------------------------------ sessions
 
-    async def new_session(self, cwd: Path) -> str:
-        """The id of a stored, empty session for a folder. It is opened when it is first asked for."""
+    async def new_session(
+        self, cwd: Path, directories: Sequence[Path] = (), servers: "tuple[McpServer, ...]" = ()
+    ) -> str:
+        """The id of a stored, empty session for a folder. It is opened when it is first asked for.
+
+        directories: more folders that its tools may use. servers: the MCP servers that its client named.
+        """
         config = self.config(cwd)
         time = utc_now()
-        record = SessionRecord(f"sess_{new_id()}", str(cwd), time, time)
+        record = SessionRecord(
+            f"sess_{new_id()}", str(cwd), time, time, state=state_with(tuple(map(str, directories)))
+        )
         since = self._heard()
         await self.store(config).create_session(record)
         troubles = tuple(self._stores.troubles[since:])
-        self._reserved[record.session_id] = Reserved(record, config, troubles)
+        self._reserved[record.session_id] = Reserved(record, config, troubles, servers)
         return record.session_id
 
-    async def load_session(self, session_id: str, cwd: Path) -> "Session":
+    def config_of(self, session_id: str) -> SessionConfig:
+        """The settings of a session that was just made. Raises ResourceNotFound once it is opened."""
+        if session_id not in self._reserved:
+            raise not_found(session_id)
+        return self._reserved[session_id].config
+
+    async def load_session(
+        self,
+        session_id: str,
+        cwd: Path,
+        directories: Sequence[Path] = (),
+        servers: "tuple[McpServer, ...]" = (),
+        *,
+        quietly: bool = False,
+    ) -> "Session":
         """A stored session, its history restored; one that is open already goes on being shared.
 
+        directories: all folders that its tools may use beside its own. quietly: a trim that became due waits
+        for the next turn, so that nothing is told now.
         Raises ResourceNotFound, and InvalidParams when the folder is not the session's own.
         """
         config = self.config(cwd)
@@ -105,11 +135,14 @@ class App:
         if Path(record.cwd) != cwd:
             raise InvalidParams("Invalid params: cwd is not the folder that this session belongs to")
         if session_id in self.sessions or session_id in self._reserved:
-            return self.session(session_id)
-        session = self._open(Reserved(record, config))
-        await self.live.restore(session.conversation)
-        self._tell(session, self._stores.troubles[since:])
-        return self.sessions.setdefault(session_id, session)
+            session = self.session(session_id)
+        else:
+            session = self._open(Reserved(record, config, servers=servers))
+            await self.live.restore(session.conversation, quietly=quietly)
+            self._tell(session, self._stores.troubles[since:])
+            session = self.sessions.setdefault(session_id, session)
+        await session.conversation.use_directories(directories)
+        return session
 
     def session(self, session_id: str) -> "Session":
         """An open session. Raises ResourceNotFound."""
@@ -128,17 +161,25 @@ class App:
             self.sessions.pop(session_id, None)
 
     def _open(self, reserved: Reserved) -> "Session":
-        record, config, troubles = reserved
+        record, config, troubles, servers = reserved
         if self._client is None:
-            self._client = self._client_factory(self._initialize, config)
-        session = self.live.open_session(record, config, self.store(config), self._client, self.provider)
+            self._client = self._client_factory(self.greeting, config)
+        session = self.live.open_session(
+            record, config, self.store(config), self._client, self.provider, servers, self._window()
+        )
         self._tell(session, troubles)
         return session
+
+    def _window(self) -> str:
+        """The client's name for people, '' if it gave none."""
+        info = self.greeting.get("clientInfo")
+        names = (info.get("title"), info.get("name")) if isinstance(info, dict) else ()
+        return next((name[:80] for name in names if isinstance(name, str) and name), "")
 
     @property
     def live(self) -> "Live":
         """The half of the server that an open session needs, imported at its first use."""
-        made: Live = import_module("acp_server.live").Live()
+        made: Live = import_module("acp_server.live").Live(self.env)
         return made
 
     # ------------------------------------------------------------ what sessions share
@@ -153,12 +194,15 @@ class App:
 
     async def provider(self, settings: ProviderSettings) -> "Provider":
         """The provider that the settings describe, made once. Raises ConfigError."""
+        # Two models of one section differ in their settings and may be in use at once.
+        key, keys = repr(settings), KeyedEnviron(self.env)
         async with self._lock:
-            known = self._providers.get(settings.name)
-            if known is None or known[0] != settings:
-                made = await trio.to_thread.run_sync(catalog.create, settings)
-                known = self._providers[settings.name] = settings, made
-            return known[1]
+            if key not in self._providers:
+                # Its imports take a while; a cancelled prompt need not wait for them.
+                self._providers[key] = await trio.to_thread.run_sync(
+                    catalog.create, settings, keys, abandon_on_cancel=True
+                )
+            return self._providers[key]
 
     def _trouble(self, message: str) -> None:
         for session_id in (*self.sessions, *self._reserved):
@@ -171,6 +215,11 @@ class App:
     def _heard(self) -> int:
         """How many of the troubles a session that is about to be opened need not be told."""
         return len(self._stores.troubles) if self.has_sessions() else 0
+
+
+def state_with(directories: tuple[str, ...]) -> str:
+    """The state of a new session's head, without loading the model of it."""
+    return json.dumps({"directories": directories}, ensure_ascii=False) if directories else "{}"
 
 
 def not_found(session_id: str) -> ResourceNotFound:

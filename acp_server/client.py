@@ -1,22 +1,48 @@
-"""The client of a connection as the core sees it: told what happens, asked for files.
+"""The client of a connection as the core sees it: told what happens, asked for files, terminals, permission.
 
-Knows `Wire` only, nothing of how messages are encoded or written.
+Knows `Wire` only, nothing of how messages are encoded or written. Every answer may be missing, late or
+wrong; a method is called only if the client declared it.
 """
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import NoReturn, Protocol
 
 import trio
 
-from acp_server.errors import ClientCallError
-from acp_server.outbound import updates
+from acp_server.answers import (
+    content,
+    exit_status,
+    form,
+    form_answer,
+    permission_outcome,
+    terminal_id,
+    terminal_output,
+)
+from acp_server.errors import METHOD_NOT_FOUND, ClientCallError
+from acp_server.outbound import call_fields, updates
 from acp_server.wire_options import WireOptions
-from runtime.events import Event, HistoryTrimmed
+from runtime.errors import ToolError
+from runtime.events import Event, HistoryTrimmed, ToolCallStarted
+from runtime.ports import (
+    ExitStatus,
+    PermissionOption,
+    PermissionOutcome,
+    Question,
+    TerminalCommand,
+    TerminalOutput,
+)
 
 READ_METHOD = "fs/read_text_file"
+WRITE_METHOD = "fs/write_text_file"
+QUESTION_METHOD = "elicitation/create"
+PERMISSION_METHOD = "session/request_permission"
 READ_TIME_LIMIT = 10.0
 """Seconds to wait for a client's file before the disk is used: clients are known that never answer."""
+ANSWER_TIME_LIMIT = 30.0
+"""Seconds to wait for what a client does at once: it writes a file, starts a terminal, tells its output."""
+END_TIME_LIMIT = 2.0
+"""Seconds to wait for a terminal that is given up: nobody needs the answer."""
 
 
 class Wire(Protocol):
@@ -59,12 +85,116 @@ class AcpClient:
         with trio.move_on_after(READ_TIME_LIMIT):
             try:
                 params: dict[str, object] = {"sessionId": session_id, "path": str(path)}
-                return _content(await self._wire.call(READ_METHOD, params))
+                return content(await self._wire.call(READ_METHOD, params))
             except ClientCallError:
                 return None
         return None
 
+    async def write_text_file(self, session_id: str, path: Path, text: str) -> bool:
+        """Write through the editor. False (use the disk) when it is not offered.
 
-def _content(result: object) -> str | None:
-    content = result.get("content") if isinstance(result, Mapping) else None
-    return content if isinstance(content, str) else None
+        Raises ToolError for any other refusal: what the editor does not want may not happen behind its back.
+        """
+        if not self._options.write_text_file:
+            return False
+        try:
+            await self._bounded(WRITE_METHOD, {"sessionId": session_id, "path": str(path), "content": text})
+        except ClientCallError as error:
+            if error.code == METHOD_NOT_FOUND:
+                return False
+            _refused("write the file", error)
+        return True
+
+    async def create_terminal(self, session_id: str, command: TerminalCommand) -> str | None:
+        """Start it in the client's terminal. None (run it here) when there are none; else as for a write."""
+        if not self._options.terminal:
+            return None
+        params: dict[str, object] = {
+            "sessionId": session_id,
+            "command": command.command,
+            "args": list(command.arguments),
+            "cwd": str(command.cwd),
+            "outputByteLimit": command.output_limit,
+        }
+        try:
+            return terminal_id(await self._bounded("terminal/create", params))
+        except ClientCallError as error:
+            if error.code == METHOD_NOT_FOUND:
+                return None
+            _refused("start a terminal", error)
+
+    async def terminal_output(self, session_id: str, terminal_id: str) -> TerminalOutput:
+        """What the terminal shows now."""
+        params: dict[str, object] = {"sessionId": session_id, "terminalId": terminal_id}
+        try:
+            return terminal_output(await self._bounded("terminal/output", params))
+        except ClientCallError as error:
+            _refused("tell the terminal's output", error)
+
+    async def wait_for_exit(self, session_id: str, terminal_id: str) -> ExitStatus:
+        """Waits without a limit of its own: the caller has one."""
+        params: dict[str, object] = {"sessionId": session_id, "terminalId": terminal_id}
+        try:
+            return exit_status(await self._wire.call("terminal/wait_for_exit", params))
+        except ClientCallError as error:
+            _refused("wait for the terminal", error)
+
+    async def kill_terminal(self, session_id: str, terminal_id: str) -> None:
+        """End its process."""
+        await self._give_up("terminal/kill", session_id, terminal_id)
+
+    async def release_terminal(self, session_id: str, terminal_id: str) -> None:
+        """Give it up; its process ends."""
+        await self._give_up("terminal/release", session_id, terminal_id)
+
+    async def request_permission(
+        self, session_id: str, call: ToolCallStarted, options: Sequence[PermissionOption]
+    ) -> PermissionOutcome:
+        """Ask the person. An error, null, or an option that was not on offer allows nothing."""
+        params: dict[str, object] = {
+            "sessionId": session_id,
+            "toolCall": call_fields(call),
+            "options": [
+                {"optionId": option.option_id, "name": option.name, "kind": option.kind} for option in options
+            ],
+        }
+        try:
+            return permission_outcome(await self._wire.call(PERMISSION_METHOD, params), options)
+        except ClientCallError:
+            return PermissionOutcome()
+
+    def takes_questions(self) -> bool:
+        """Whether the client shows forms."""
+        return self._options.questions
+
+    async def ask(self, session_id: str, question: Question) -> str | None:
+        """The person's answer to a form of one field. An error, null or a refusal is none."""
+        if not self._options.questions:
+            return None
+        params: dict[str, object] = {
+            "sessionId": session_id,
+            "mode": "form",
+            "message": question.text,
+            "requestedSchema": form(question),
+        }
+        try:
+            return form_answer(await self._wire.call(QUESTION_METHOD, params), question)
+        except ClientCallError:
+            return None
+
+    async def _bounded(self, method: str, params: dict[str, object]) -> object:
+        """The answer. Raises ToolError when none comes in time."""
+        with trio.move_on_after(ANSWER_TIME_LIMIT):
+            return await self._wire.call(method, params)
+        raise ToolError(f"the editor did not answer {method} within {ANSWER_TIME_LIMIT:g} s")
+
+    async def _give_up(self, method: str, session_id: str, terminal_id: str) -> None:
+        with trio.move_on_after(END_TIME_LIMIT):
+            try:
+                await self._wire.call(method, {"sessionId": session_id, "terminalId": terminal_id})
+            except ClientCallError:
+                return
+
+
+def _refused(what: str, error: ClientCallError) -> NoReturn:
+    raise ToolError(f"the editor would not {what}: {error.message[:500]}") from error

@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 
 from runtime.errors import (
     AuthRequired,
+    Fault,
     InvalidParams,
     InvalidRequest,
     ProviderError,
@@ -35,11 +36,18 @@ class WireError(NamedTuple):
     data: Mapping[str, object] | None = None
 
 
+class NotOffered(WholeturnError):
+    """A method that exists and was not advertised to this client: for it there is none."""
+
+    fault = Fault.CLIENT
+
+
 INTERNAL: Final = WireError(INTERNAL_ERROR, "Internal error")
 CANCELLED: Final = WireError(REQUEST_CANCELLED, "Request cancelled")
 
 # The first class that fits wins. Their messages are safe to show, by the promise of `runtime.errors`.
 CODES: Final[tuple[tuple[type[WholeturnError], int], ...]] = (
+    (NotOffered, METHOD_NOT_FOUND),
     (InvalidRequest, INVALID_REQUEST),
     (InvalidParams, INVALID_PARAMS),
     (ResourceNotFound, RESOURCE_NOT_FOUND),

@@ -21,6 +21,10 @@ PATIENCE = 0.1
 """Seconds to wait for the first line before the full server takes over."""
 MAX_FIRST_LINE = 1024 * 1024
 WRITE_PATIENCE = 5.0
+UNSTABLE_VARIABLE = "WHOLETURN_UNSTABLE"
+"""Set to 1, it switches the unstable parts of ACP on for every client."""
+METHOD_ID = "config"
+"""The id of the way to log in that the agent carries out itself."""
 _READ_SIZE = 65536
 _MAX_ID = 2**63
 
@@ -59,9 +63,9 @@ def initialize_result(params: object) -> dict[str, object]:
         "protocolVersion": PROTOCOL_VERSION,
         "agentCapabilities": {
             "loadSession": True,
-            "promptCapabilities": {"image": False, "audio": False, "embeddedContext": True},
-            "mcpCapabilities": {"http": False, "sse": False},
-            "sessionCapabilities": {"list": {}, "close": {}},
+            "promptCapabilities": {"image": True, "audio": False, "embeddedContext": True},
+            "mcpCapabilities": {"http": True, "sse": True},
+            "sessionCapabilities": session_capabilities(params),
             "_meta": {
                 "wholeturn": {
                     "historyTrimmed": {
@@ -72,15 +76,56 @@ def initialize_result(params: object) -> dict[str, object]:
                 }
             },
         },
-        "authMethods": [
-            {
-                "id": "config",
-                "name": "Configured provider",
-                "description": "Uses the provider and API key of the configuration or the environment.",
-            }
-        ],
+        "authMethods": auth_methods(params),
         "agentInfo": {"name": "wholeturn", "title": "Wholeturn", "version": __version__},
     }
+
+
+def auth_methods(params: object) -> list[dict[str, object]]:
+    """The ways to log in: always one that the agent carries out, one for a terminal where there is one."""
+    methods: list[dict[str, object]] = [
+        {
+            "id": METHOD_ID,
+            "name": "Configured provider",
+            "description": "Asks the configured model with its key, out of the environment or as stored.",
+        }
+    ]
+    if said(params, "clientCapabilities", "auth", "terminal") is True:
+        methods.append(
+            {
+                "type": "terminal",
+                "id": "setup",
+                "name": "Set up in a terminal",
+                "description": "Asks for a provider, its key and a model, and tries them.",
+                "args": ["setup"],
+            }
+        )
+    return methods
+
+
+def said(params: object, *keys: str) -> object:
+    """What stands at a path of the parameters; None for nothing."""
+    here = params
+    for key in keys:
+        here = here.get(key) if isinstance(here, Mapping) else None
+    return here
+
+
+def session_capabilities(params: object) -> dict[str, object]:
+    """The optional session methods, just those that will be answered."""
+    offered = ("list", "resume", "close", "delete", "additionalDirectories")
+    return {name: {} for name in (*offered, *(("fork",) if unstable_wanted(params) else ()))}
+
+
+def unstable_wanted(params: object) -> bool:
+    """Whether the parts of ACP that are not stable yet are on: by the client, or by a variable.
+
+    The client says `clientCapabilities._meta.wholeturn.unstable: true`. A setting of the file would come too
+    late: no file has been read when `initialize` is answered.
+    """
+    if os.environ.get(UNSTABLE_VARIABLE, "").lower() in ("1", "true"):
+        return True
+    return said(params, "clientCapabilities", "_meta", "wholeturn", "unstable") is True
 
 
 def fast_hello(fd_in: int, fd_out: int, *, patience: float = PATIENCE) -> Hello:

@@ -6,24 +6,47 @@ editor that waits for `session/new` needs none of that.
 
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from acp_server.client import AcpClient, Wire
+from acp_server.config.paths import config_dir
 from acp_server.config.settings import SessionConfig
-from acp_server.local import COMMANDS, answer_locally
-from acp_server.setup import make_setup
+from acp_server.local import COMMANDS, answer_locally, commands_of
+from acp_server.mcp_servers import answering, session_fleet
+from acp_server.offers import still_there
+from acp_server.preparing import Preparing
+from acp_server.prompt_files import commands_for
+from acp_server.setup import SettingsCatalog
 from acp_server.wire_options import wire_options
+from runtime.clock import utc_now
 from runtime.conversation import Conversation
+from runtime.errors import ConfigError
 from runtime.events import CommandsAvailable, Noticed
+from runtime.forking import copy_session
+from runtime.holder import new_holder
+from runtime.lease import LeasedStore, noting
 from runtime.loading import read_state, replay, restore
 from runtime.ports import Client, Provider
 from runtime.providers.settings import ProviderSettings
 from runtime.session import Session
 from runtime.stored import SessionRecord, Store
+from runtime.switching import Switching, choice_of
+from runtime.usage import stored_totals
 from schemas.acp.initialize import InitializeParams
+
+if TYPE_CHECKING:
+    from schemas.acp.mcp import McpServer
+
+
+QUESTION_TOOL = "ask_user"
+"""Offered only where the client can put a question to the person."""
 
 
 class Live:
     """What `app` does with open sessions, as one value: the app imports this module late."""
+
+    def __init__(self, env: Mapping[str, str]) -> None:
+        self._env = env
 
     def make_client(self, wire: Wire, params: Mapping[str, object], config: SessionConfig) -> Client:
         """The client of a connection, told things in the way it asked for. What it said wrongly is unsaid."""
@@ -42,21 +65,48 @@ class Live:
         store: Store,
         client: Client,
         provider: Callable[[ProviderSettings], Awaitable[Provider]],
+        servers: "tuple[McpServer, ...]" = (),
+        window: str = "",
     ) -> Session:
-        """A session with an empty history. Raises StoreError when its stored state cannot be read."""
+        """A session with an empty history; its MCP servers are not started yet.
+
+        window: what other processes are told of who has the session.
+        Raises StoreError when its stored state cannot be read.
+        """
+        without = () if client.takes_questions() else (QUESTION_TOOL,)
+        catalog, state = SettingsCatalog(config, provider, without), read_state(record.state)
+        choice, lost = still_there(config, choice_of(state))
+        fleet = session_fleet(config, servers, Path(record.cwd), lambda: talk.tool_context.roots)
+        leased = LeasedStore(store, record.session_id, new_holder(window))
         talk = Conversation(
             record.session_id,
             Path(record.cwd),
-            make_setup(config, provider),
-            store,
+            catalog.setup(choice),
+            leased,
             client,
-            state=read_state(record.state),
+            state=state,
             title=record.title,
-            local=answer_locally,
+            local=answering(fleet, answer_locally),
+            switching=Switching(catalog, choice),
         )
-        for text in config.warnings:
+        for text in (*config.warnings, *lost):
             self.tell(talk, "Configuration", text)
-        return Session(talk)
+        self._add_commands(talk)
+        return Session(talk, fleet, leased.lease, Preparing(self.own_folder()))
+
+    def _add_commands(self, talk: Conversation) -> None:
+        """Those that are prompt files, as they are now."""
+        found = commands_for(self._env, talk.tool_context.cwd, {name for name, _, _ in COMMANDS})
+        talk.notes.commands = {command.name: command for command in found.commands}
+        for text in found.left_out:
+            self.tell(talk, "Prompt files", text)
+
+    def own_folder(self) -> Path | None:
+        """The folder of the user's settings; None where none can be told."""
+        try:
+            return config_dir(self._env)
+        except ConfigError:
+            return None
 
     def tell(self, talk: Conversation, title: str, text: str) -> None:
         """Say it with the next turn: outside of one, a client may not be listening."""
@@ -64,11 +114,20 @@ class Live:
 
     async def announce(self, talk: Conversation) -> None:
         """The commands on offer, once the client knows the session."""
-        await talk.emit(CommandsAvailable(COMMANDS))
+        await talk.emit(CommandsAvailable(commands_of(talk)))
 
-    async def restore(self, talk: Conversation) -> None:
-        """See `runtime.loading`."""
-        await restore(talk)
+    async def restore(self, talk: Conversation, *, quietly: bool) -> None:
+        """See `runtime.loading`. What the session cost so far is summed up only if there are prices."""
+        with noting(talk.store):
+            await restore(talk, trim=not quietly, replayed=not quietly)
+        prices = talk.setup.prices
+        if prices:
+            route_id = talk.setup.route.id
+            talk.keeper.spent = (await stored_totals(talk.store, talk.session_id, prices, route_id)).session
+
+    async def copy_session(self, store: Store, source: SessionRecord) -> str:
+        """The id of a new session with all that the source holds."""
+        return (await copy_session(store, source, now=utc_now())).session_id
 
     async def replay(self, talk: Conversation) -> None:
         """See `runtime.loading`."""

@@ -10,16 +10,21 @@ from typing import Literal
 from acp_server.frames import Frame, notice, update
 from acp_server.trim_updates import BUDGET_AS_SIZE, META_KEY, USAGE_META_KEY, trim_updates
 from acp_server.user_blocks import sendable_blocks
+from acp_server.wire_choices import config_options
 from acp_server.wire_options import WireOptions
-from acp_server.wire_text import ALWAYS_FITS, bounded_object, cut, split
+from acp_server.wire_text import ALWAYS_FITS, bounded_object, cut, fits, split
 from runtime.events import (
     AgentText,
     AgentThought,
     CommandsAvailable,
     Event,
+    FileDiff,
     HistoryTrimmed,
     Location,
+    ModeChanged,
     Noticed,
+    OptionsChanged,
+    PlanChanged,
     TitleChanged,
     ToolCallChanged,
     ToolCallStarted,
@@ -32,6 +37,8 @@ _ChunkKind = Literal["agent_message_chunk", "agent_thought_chunk"]
 _LABEL_LENGTH = 1000
 _MAX_LOCATIONS = 100
 _MAX_PATH = 4096
+_MAX_DIFFS = 3
+_MAX_PLAN = 200
 
 
 def updates(session_id: str, event: Event, options: WireOptions) -> list[Frame]:
@@ -82,8 +89,12 @@ def _user_message(session_id: str, event: UserMessage, options: WireOptions) -> 
 
 
 def _tool_started(session_id: str, event: ToolCallStarted, options: WireOptions) -> list[Frame]:
+    return [update(session_id, {"sessionUpdate": "tool_call", **call_fields(event)})]
+
+
+def call_fields(event: ToolCallStarted) -> dict[str, object]:
+    """A call as an ACP object, with all that is known of it."""
     body: dict[str, object] = {
-        "sessionUpdate": "tool_call",
         "toolCallId": event.call_id,
         "title": _label(event.title),
         "name": _label(event.name),
@@ -94,9 +105,9 @@ def _tool_started(session_id: str, event: ToolCallStarted, options: WireOptions)
     locations = [_location(place) for place in event.locations if len(place.path) <= _MAX_PATH]
     if locations:
         body["locations"] = locations[:_MAX_LOCATIONS]
-    if event.content is not None:
-        body["content"] = _tool_content(event.content)
-    return [update(session_id, body)]
+    if event.content is not None or event.diffs:
+        body["content"] = _tool_content(event.content or "", event.diffs)
+    return body
 
 
 def _tool_changed(session_id: str, event: ToolCallChanged, options: WireOptions) -> list[Frame]:
@@ -106,13 +117,31 @@ def _tool_changed(session_id: str, event: ToolCallChanged, options: WireOptions)
         "status": event.status,
     }
     if event.content is not None:
-        body["content"] = _tool_content(event.content)
+        body["content"] = _tool_content(event.content, event.diffs, event.terminal_id)
     return [update(session_id, body)]
 
 
-def _tool_content(text: str) -> list[Mapping[str, object]]:
+def _tool_content(
+    text: str, diffs: tuple[FileDiff, ...] = (), terminal_id: str = ""
+) -> list[Mapping[str, object]]:
     # An array replaces the one before, so an empty one clears what was shown.
-    return [{"type": "content", "content": {"type": "text", "text": cut(text)}}] if text else []
+    parts: list[Mapping[str, object]] = []
+    if terminal_id:
+        parts.append({"type": "terminal", "terminalId": terminal_id})
+    parts += [_diff(one) for one in diffs[:_MAX_DIFFS] if _can_be_shown(one)]
+    if text:
+        parts.append({"type": "content", "content": {"type": "text", "text": cut(text)}})
+    return parts
+
+
+def _diff(change: FileDiff) -> Mapping[str, object]:
+    body = {"type": "diff", "path": change.path, "newText": change.new_text}
+    return body if change.old_text is None else {**body, "oldText": change.old_text}
+
+
+def _can_be_shown(change: FileDiff) -> bool:
+    # Half a text would show a change that nobody makes.
+    return len(change.path) <= _MAX_PATH and fits(change.old_text or "") and fits(change.new_text)
 
 
 def _location(place: Location) -> Mapping[str, object]:
@@ -128,6 +157,8 @@ def _label(text: str) -> str:
 
 def _usage(session_id: str, event: UsageChanged, options: WireOptions) -> list[Frame]:
     body: dict[str, object] = {"sessionUpdate": "usage_update", "used": event.used, "size": event.size}
+    if event.cost is not None:
+        body["cost"] = {"amount": round(event.cost.amount, 8), "currency": event.cost.currency}
     if event.size_is_budget:
         body["_meta"] = {USAGE_META_KEY: BUDGET_AS_SIZE}
     return [update(session_id, body)]
@@ -152,6 +183,26 @@ def _command(name: str, description: str, hint: str | None) -> Mapping[str, obje
     return command if hint is None else {**command, "input": {"hint": _label(hint)}}
 
 
+def _options(session_id: str, event: OptionsChanged, options: WireOptions) -> list[Frame]:
+    body: dict[str, object] = {
+        "sessionUpdate": "config_option_update",
+        "configOptions": config_options(event.offers),
+    }
+    return [update(session_id, body)]
+
+
+def _mode(session_id: str, event: ModeChanged, options: WireOptions) -> list[Frame]:
+    return [update(session_id, {"sessionUpdate": "current_mode_update", "currentModeId": event.mode_id})]
+
+
+def _plan(session_id: str, event: PlanChanged, options: WireOptions) -> list[Frame]:
+    entries = [
+        {"content": _label(entry.content), "priority": entry.priority, "status": entry.status}
+        for entry in event.entries[:_MAX_PLAN]
+    ]
+    return [update(session_id, {"sessionUpdate": "plan", "entries": entries})]
+
+
 def _noticed(session_id: str, event: Noticed, options: WireOptions) -> list[Frame]:
     return [notice(session_id, event.severity, event.title, event.description, options)]
 
@@ -171,5 +222,8 @@ _MAPS: Mapping[type, Callable[..., list[Frame]]] = {
     HistoryTrimmed: _trimmed,
     TitleChanged: _title,
     CommandsAvailable: _commands,
+    OptionsChanged: _options,
+    ModeChanged: _mode,
+    PlanChanged: _plan,
     Noticed: _noticed,
 }

@@ -1,24 +1,38 @@
-"""A prompt's content blocks as the one text that the model reads. Knows no session and reads no file."""
+"""A prompt's content blocks as the one text that the model reads. Knows no session and reads no file.
 
+Pictures are no part of the text; `runtime.pictures` takes them out of the same blocks.
+"""
+
+import base64
+import binascii
 import re
 from collections.abc import Sequence
 
 from acp_server.file_uri import path_from_uri
 from runtime.errors import InvalidParams
+from runtime.pictures import picture_type
 from schemas.acp.content import (
     BlobContents,
     ContentBlock,
+    ImageBlock,
     ResourceBlock,
     ResourceLinkBlock,
     TextBlock,
     TextContents,
 )
 
+LARGEST_PICTURE = 20 * 1024 * 1024
+"""Characters of base64. Providers take less, and say how much."""
+_TEXTS = re.compile(
+    r"text/|application/(json|xml|toml|yaml|x-yaml|javascript|x-sh)\b|[^/]+/[^;]+\+(json|xml)\b"
+)
+
 
 def prompt_text(blocks: Sequence[ContentBlock]) -> str:
-    """The blocks as one user text, in order. Raises InvalidParams for images and sound.
+    """The blocks as one user text, in order. Raises InvalidParams for sound, and for a broken picture.
 
-    Text goes in as it is, a link as a one-line reference, an embedded text in a fence under its URI.
+    Text goes in as it is, a link as a one-line reference, an embedded text in a fence under its URI, for a
+    picture a line only if no model could see it.
     Two blocks meet as they are if there is white space where they meet, else on a new line.
     """
     text = ""
@@ -39,8 +53,10 @@ def _piece(index: int, block: ContentBlock) -> str:
             return _fenced(contents)
         case ResourceBlock(resource=BlobContents() as contents):
             return _blob(contents)
+        case ImageBlock():
+            return _picture(index, block)
         case _:
-            # Only what `initialize` offered may arrive, and it offers neither images nor sound.
+            # Only what `initialize` offered may arrive, and it offers no sound.
             raise InvalidParams(f"Invalid params: prompt[{index}]: {block.type} content is not supported")
 
 
@@ -52,13 +68,39 @@ def _link(block: ResourceLinkBlock) -> str:
 
 
 def _fenced(contents: TextContents) -> str:
-    runs = re.findall(r"`{3,}", contents.text)
+    return fenced(_one_line(contents.uri), contents.text)
+
+
+def fenced(name: str, text: str) -> str:
+    """A text between fences that it cannot close, under its name."""
+    runs = re.findall(r"`{3,}", text)
     fence = "`" * max((len(run) + 1 for run in runs), default=3)
-    end = "" if contents.text.endswith("\n") else "\n"
-    return f"\nContents of {_one_line(contents.uri)}:\n{fence}\n{contents.text}{end}{fence}\n"
+    end = "" if text.endswith("\n") else "\n"
+    return f"\nContents of {name}:\n{fence}\n{text}{end}{fence}\n"
+
+
+def _picture(index: int, block: ImageBlock) -> str:
+    if len(block.data) > LARGEST_PICTURE:
+        raise InvalidParams(f"Invalid params: prompt[{index}].data is larger than {LARGEST_PICTURE} bytes")
+    if _decoded(block.data) is None:
+        raise InvalidParams(f"Invalid params: prompt[{index}].data is not valid base64")
+    if picture_type(block.data):
+        return ""
+    return f"[image, {_one_line(block.mime_type)}: left out, models see only PNG, JPEG, GIF and WebP]"
+
+
+def _decoded(data: str) -> bytes | None:
+    try:
+        return base64.b64decode(data, validate=True) or None
+    except (binascii.Error, ValueError):
+        return None
 
 
 def _blob(contents: BlobContents) -> str:
+    if picture_type(contents.blob) and _decoded(contents.blob):
+        return f"[embedded image]({_one_line(contents.uri)})"
+    if _TEXTS.match(contents.mime_type or "") and (data := _decoded(contents.blob)):
+        return fenced(_one_line(contents.uri), data.decode("utf-8", "replace"))
     kind = _one_line(contents.mime_type or "unknown type")
     size = len(contents.blob) * 3 // 4
     return f"\n[binary resource, {kind}, about {size} bytes, contents not shown]({_one_line(contents.uri)})\n"

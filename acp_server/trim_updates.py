@@ -13,7 +13,9 @@ from typing import NamedTuple
 
 from acp_server.frames import Frame, aside, notice, update
 from acp_server.wire_options import WireOptions
+from acp_server.wire_text import cut
 from runtime.events import HistoryTrimmed
+from runtime.history.notice import Reason
 
 META_KEY = "wholeturn/history_trimmed"
 USAGE_META_KEY = "wholeturn/usage"
@@ -33,8 +35,17 @@ class _Words(NamedTuple):
 _TRIMMED = _Words("Earlier conversation trimmed", "Earlier conversation left out", "message", "left out")
 _WORDS: Mapping[str, _Words] = {
     "shorten": _Words("Older tool results shortened", "Older tool results shortened", "result", "shortened"),
+    Reason.LOOP_TRIMMED: _Words(
+        "Earlier tool rounds trimmed", "Earlier tool rounds of this turn left out", "message", "left out"
+    ),
+    Reason.LOOP_SUMMARIZED: _Words(
+        "Earlier tool rounds summarized",
+        "Earlier tool rounds of this turn summarized",
+        "message",
+        "summarized",
+    ),
 }
-"""By strategy, what the person reads where it is not that messages were left out."""
+"""By strategy or reason, what the person reads where it is not that earlier messages were left out."""
 
 
 def trim_updates(session_id: str, event: HistoryTrimmed, options: WireOptions) -> list[Frame]:
@@ -105,6 +116,8 @@ def _standard(
             "status": "completed",
             "_meta": meta,
         }
+        if event.summary:
+            body["summary"] = [{"type": "text", "text": cut(event.summary)}]
         return [update(session_id, body), *_remark(session_id, event, options)]
     if options.notices:
         words = _words(event)
@@ -129,7 +142,7 @@ def _visible(session_id: str, event: HistoryTrimmed, options: WireOptions) -> li
 
 
 def _words(event: HistoryTrimmed) -> _Words:
-    return _WORDS.get(event.strategy, _TRIMMED)
+    return _WORDS.get(event.strategy) or _WORDS.get(event.reason, _TRIMMED)
 
 
 def _rest(event: HistoryTrimmed) -> str:

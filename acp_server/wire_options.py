@@ -31,6 +31,9 @@ class WireOptions:
     notices: bool = False
     compaction: bool = False
     read_text_file: bool = False
+    write_text_file: bool = False
+    terminal: bool = False
+    questions: bool = False
 
 
 def wire_options(
@@ -53,6 +56,9 @@ def wire_options(
         notices=notices,
         compaction=compaction,
         read_text_file=capabilities.fs.read_text_file,
+        write_text_file=capabilities.fs.write_text_file,
+        terminal=capabilities.terminal,
+        questions=capabilities.elicitation is not None and capabilities.elicitation.form,
     )
 
 

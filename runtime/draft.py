@@ -17,7 +17,7 @@ from runtime.model import (
 from runtime.prompt_tools import TagFilter
 from runtime.rows import ToolCall
 from runtime.unicode_text import mended
-from schemas.transcript import CallRecord, PartialStep, ReplyStep, UsageRecord
+from schemas.transcript import CallRecord, PartialStep, ReplyStep, RequestRecord, UsageRecord
 
 
 @dataclass(slots=True)
@@ -68,6 +68,7 @@ class Draft:
         self.usage: UsageRecord | None = None
         self.reasoning = ""
         self.stop = ""
+        self.request: RequestRecord | None = None
 
     def add_text(self, text: str) -> str:
         """Keep a piece of the answer; returns what of it can be shown."""
@@ -97,9 +98,12 @@ class Draft:
     def note(self, part: Part) -> None:
         """Take in a part that shows nothing."""
         match part:
-            case UsagePart(input_tokens, output_tokens, cached_tokens):
+            case UsagePart(input_tokens, output_tokens, cached_tokens, cache_write_tokens):
                 self.usage = UsageRecord(
-                    input_tokens=input_tokens, output_tokens=output_tokens, cached_tokens=cached_tokens
+                    input_tokens=input_tokens,
+                    output_tokens=output_tokens,
+                    cached_tokens=cached_tokens,
+                    cache_write_tokens=cache_write_tokens,
                 )
             case ReasoningPart(payload):
                 self.reasoning = payload
@@ -141,4 +145,5 @@ class Draft:
             interrupted=interrupted,
             prompt_mode=self.shown is not None,
             reasoning=self.reasoning,
+            request=self.request,
         )

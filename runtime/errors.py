@@ -33,6 +33,10 @@ class InvalidRequest(WholeturnError):
     fault = Fault.CLIENT
 
 
+class SessionBusy(InvalidRequest):
+    """Another process holds the session; the message and `data` name it."""
+
+
 class InvalidParams(WholeturnError):
     """A value that the method does not take."""
 
@@ -67,6 +71,10 @@ class StoreError(WholeturnError):
     """The store cannot be read or written (locked, full, read-only, corrupt)."""
 
 
+class LeaseLost(StoreError):
+    """Another process took the session over; what was to be written was not."""
+
+
 class NoModelConfigured(WholeturnError):
     """No provider is set up; the message names the nearest thing to set."""
 
@@ -94,10 +102,12 @@ class ProviderErrorKind(StrEnum):
     """What went wrong at the provider. The value is `data.kind` on the wire."""
 
     AUTH = "auth"
+    QUOTA = "quota"
     RATE_LIMIT = "rate_limit"
     OVERLOADED = "overloaded"
     SERVER = "server_error"
     BAD_REQUEST = "bad_request"
+    REFUSED = "content_policy"
     NOT_FOUND = "not_found"
     UNREACHABLE = "unreachable"
     TIMEOUT = "timeout"

@@ -8,6 +8,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from runtime.choices import Offer
+from runtime.prices import Cost
+
 ToolKind = Literal[
     "read", "edit", "delete", "move", "search", "execute", "think", "fetch", "switch_mode", "other"
 ]
@@ -51,6 +54,18 @@ class Location:
 
 
 @dataclass(frozen=True, slots=True)
+class FileDiff:
+    """A change of a file, shown as such. path: absolute. old_text None: the file is new.
+
+    Of a large file both texts are the part around the change.
+    """
+
+    path: str
+    old_text: str | None
+    new_text: str
+
+
+@dataclass(frozen=True, slots=True)
 class ToolCallStarted:
     """The model asked for a tool. On replay `status` is final and `content` is set."""
 
@@ -62,24 +77,34 @@ class ToolCallStarted:
     locations: tuple[Location, ...] = ()
     status: ToolStatus = "pending"
     content: str | None = None
+    diffs: tuple[FileDiff, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class ToolCallChanged:
-    """A later state of a call. `content` (text shown to the user) replaces what was there; None keeps it."""
+    """A later state of a call. `content` (text shown to the user) replaces what was there; None keeps it.
+
+    diffs and terminal_id (a terminal of the client, '' for none) are shown beside a content that is set.
+    """
 
     call_id: str
     status: ToolStatus
     content: str | None = None
+    diffs: tuple[FileDiff, ...] = ()
+    terminal_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class UsageChanged:
-    """Context in use, tokens. `size` is the model's window when known, else the budget (`size_is_budget`)."""
+    """Context in use, tokens. `size` is the model's window when known, else the budget (`size_is_budget`).
+
+    cost: of the whole session so far, None when no price is configured.
+    """
 
     used: int
     size: int
     size_is_budget: bool = False
+    cost: Cost | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +140,8 @@ class HistoryTrimmed:
     """A sentence for the client that the figures alone do not tell (a setting that was overruled)."""
     size_is_budget: bool = False
     """True: `size` is the budget, as the model's window is not known (as in UsageChanged)."""
+    summary: str = ""
+    """What now stands for it in what the model sees, '' for nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +157,42 @@ class CommandsAvailable:
     """The slash commands on offer: (name, description, hint or None), the whole list."""
 
     commands: tuple[tuple[str, str, str | None], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class OptionsChanged:
+    """What the session can be set to and is, the whole list: something was set otherwise than by the
+    client.
+    """
+
+    offers: tuple[Offer, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ModeChanged:
+    """The permission mode that is in force from now on."""
+
+    mode_id: str
+
+
+PlanPriority = Literal["high", "medium", "low"]
+PlanStatus = Literal["pending", "in_progress", "completed"]
+
+
+@dataclass(frozen=True, slots=True)
+class PlanEntry:
+    """One step of the agent's plan."""
+
+    content: str
+    priority: PlanPriority = "medium"
+    status: PlanStatus = "pending"
+
+
+@dataclass(frozen=True, slots=True)
+class PlanChanged:
+    """The agent's plan, whole each time."""
+
+    entries: tuple[PlanEntry, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,5 +214,8 @@ Event = (
     | HistoryTrimmed
     | TitleChanged
     | CommandsAvailable
+    | OptionsChanged
+    | ModeChanged
+    | PlanChanged
     | Noticed
 )

@@ -5,13 +5,16 @@ leaves and told to the client before anything else happens. Knows no protocol, n
 """
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 
 import trio
 
+from runtime.dropped_notes import noted
 from runtime.errors import ContextWindowExceeded, ProviderError
 from runtime.events import Event, UsageChanged
+from runtime.goals import declared, goal_rows, keep_what_counts
+from runtime.guidance import orientation, room
 from runtime.history.calibrate import calibration_ratio, silent_cut
 from runtime.history.compose import Composed, compose
 from runtime.history.live import trim_after_reply
@@ -23,7 +26,8 @@ from runtime.prompt_tools import instructions
 from runtime.rows import ToolSpec
 from runtime.setup import Setup
 from runtime.steps import Recorder
-from schemas.transcript import ReplyStep, SessionState, TrimStep
+from runtime.usage import Usage
+from schemas.transcript import GoalStep, ReplyStep, SessionState, SummaryUsage, TrimStep
 
 TRIM_SECONDS = 2.0
 """How long recording and telling a trim may withstand a cancellation."""
@@ -38,15 +42,21 @@ class HistoryKeeper:
         self.setup = setup
         self.route = setup.route
         self.state = state
-        self.history = History(system_rows(setup), counter=setup.counter)
+        self.history = History(self.system, counter=setup.counter)
         self.calibration = 1.0
         self.composed: Composed | None = None
-        self._emit = emit
+        self.spent = Usage()
+        self.emit = emit
 
     def use(self, setup: Setup) -> None:
         """Go on with another setup. Nothing is trimmed by that; the next provider call does."""
         self.setup, self.route, self.calibration = setup, setup.route, 1.0
-        self.history.set_system(system_rows(setup))
+        self.history.set_system(self.system)
+
+    @property
+    def system(self) -> tuple[str, ...]:
+        """The leading system rows, with what they say of the goal."""
+        return (*system_rows(self.setup), *goal_rows(self.state))
 
     @property
     def native_specs(self) -> tuple[ToolSpec, ...]:
@@ -62,8 +72,7 @@ class HistoryKeeper:
         older = composed.collapsed_turns
         if older and not number:
             log.info("the tool traffic of %d older turns is collapsed in the request", older)
-        await self._adopt(composed, recorder, number)
-        return composed
+        return await self._adopt(composed, recorder, number)
 
     def _believed(self, *, with_tools: bool) -> Composed:
         """The next request. A provider that counted wrongly once may not close the session for good: what is
@@ -108,33 +117,48 @@ class HistoryKeeper:
             self.route = replace(self.route, max_output_tokens=result.output_limit)
         if result.composed is None:
             raise result.failure or error
-        await self._adopt(result.composed, recorder, number)
-        return result.composed
+        return await self._adopt(result.composed, recorder, number)
 
-    async def _adopt(self, composed: Composed, recorder: Recorder, number: int) -> None:
-        """Go on with a composed request's history; record and tell what left it."""
+    async def _adopt(self, composed: Composed, recorder: Recorder, number: int) -> Composed:
+        """Go on with a composed request's history; record and tell what left it. Gives the request to
+        send.
+        """
         self.composed = composed
         if composed.healed:
             log.error("a request had a call without its result or the reverse; it was repaired")
         for notice in composed.trims:
-            await self.shorten(composed.history, notice, recorder, number)
+            made = await noted(self.history, composed, notice, self.setup, self.route)
+            self.composed = composed = made.composed
+            await self.shorten(composed.history, made.notice, recorder, number, made.facts())
+            count_summary(self, made.used)
         self.history = composed.history
         for warning in composed.warnings:
-            await self._emit(warning)
+            await self.emit(warning)
+        return composed
 
-    async def shorten(self, history: History, notice: TrimNotice, recorder: Recorder, number: int) -> None:
-        """Replace the history by a shorter one: durable first, then told."""
-        state = cut(self.state, history, notice)
+    async def shorten(
+        self,
+        history: History,
+        notice: TrimNotice,
+        recorder: Recorder,
+        number: int,
+        facts: Mapping[str, object] | None = None,
+    ) -> None:
+        """Replace the history by a shorter one: durable first, then told. facts: more for the trim's step."""
+        state = cut(self.state, history, notice, recorder.turn_id)
         trim_id = new_id()
         window = 0 if self.composed is None else self.composed.budget.window
         step = trim_step(notice, trim_id, self.calibration, window)
+        step = step.model_copy(
+            update={**(facts or {}), "first_turn_id": state.first_turn_id, "held": state.held}
+        )
         used = notice.tokens.after if notice.tokens else history.tokens
         # Whoever cancels here must still find the cut recorded, in force and told, or none of the three.
         with trio.CancelScope(shield=True, deadline=trio.current_time() + TRIM_SECONDS):
             await recorder.trim(number, step, state)
             self.history, self.state = history, state
             event = notice.event(trim_id, used=used, size=self.size)
-            await self._emit(replace(event, size_is_budget=self.size_is_budget))
+            await self.emit(replace(event, size_is_budget=self.size_is_budget))
 
     @property
     def size(self) -> int:
@@ -150,6 +174,7 @@ class HistoryKeeper:
 
     async def count_usage(self, reply: ReplyStep) -> None:
         """Learn from what the provider counted, and move the client's meter."""
+        self.spent = self.spent.plus(reply.usage, self.setup.prices.get(self.route.id))
         composed = self.composed
         if composed is None:
             return
@@ -158,7 +183,7 @@ class HistoryKeeper:
             reported = reply.usage.input_tokens
             notice = silent_cut(composed, reported)
             if notice is not None:
-                await self._emit(notice)
+                await self.emit(notice)
             else:
                 self.calibration = calibration_ratio(reported, composed.raw_tokens)
             used = reported + reply.usage.output_tokens
@@ -169,7 +194,7 @@ class HistoryKeeper:
         composed = self.composed
         if composed is not None:
             used = composed.estimated_tokens if used is None else used
-            await self._emit(UsageChanged(used, self.size, self.size_is_budget))
+            await self.emit(UsageChanged(used, self.size, self.size_is_budget, self.spent.cost()))
 
     async def trim_after(self, reply: ReplyStep, recorder: Recorder, number: int) -> None:
         """After the final reply: if the provider counted more than the budget, trim for the next turn now."""
@@ -181,17 +206,52 @@ class HistoryKeeper:
             await self.shorten(history, notice, recorder, number)
 
 
+async def declare_goal(keeper: HistoryKeeper, recorder: Recorder, text: str, turn_id: str) -> bool:
+    """Make a text the session's goal from that turn on: durable, then in force. False: it was the goal
+    already.
+    """
+    state = declared(keeper.history, keeper.state, text, turn_id)
+    if state is None or state.goal is None:
+        return False
+    goal = state.goal
+    step = GoalStep(text=goal.text, turn_id=turn_id, supersedes=goal.supersedes)
+    with trio.CancelScope(shield=True, deadline=trio.current_time() + TRIM_SECONDS):
+        await recorder.goal(step, state)
+        keeper.state = state
+        keeper.history.set_system(keeper.system)
+        keep_what_counts(keeper.history, state)
+    return True
+
+
+def count_summary(keeper: HistoryKeeper, used: SummaryUsage | None) -> None:
+    """Add what a summary cost."""
+    if used is not None:
+        keeper.spent = keeper.spent.plus(used.usage, keeper.setup.prices.get(used.route))
+
+
+def adopt(keeper: HistoryKeeper, setup: Setup) -> None:
+    """Go on with another setup for the same model: what was learned of that stays."""
+    route, calibration = keeper.route, keeper.calibration
+    keeper.use(setup)
+    keeper.route, keeper.calibration = route, calibration
+
+
 def system_rows(setup: Setup) -> tuple[str, ...]:
-    """The leading system rows: the prompt and, in prompt mode, the tools."""
+    """The leading system rows: the prompt, guidance files and, in prompt mode, the tools."""
+    guidance = orientation(setup.guidance, room(setup.profile, setup.route), setup.counter).text
     told = instructions(setup.specs) if setup.prompt_tools else ""
-    return (*setup.system, told) if told else setup.system
+    return (*setup.system, *filter(None, (guidance, told)))
 
 
-def cut(state: SessionState, history: History, notice: TrimNotice) -> SessionState:
-    """The session's cut after a trim."""
+def cut(state: SessionState, history: History, notice: TrimNotice, turn_id: str) -> SessionState:
+    """The session's cut after a trim. turn_id: of the turn in which it was made, before which all is gone
+    when no turn is kept.
+    """
     return state.model_copy(
         update={
-            "first_turn_id": history.first_kept_turn_id or "",
+            "first_turn_id": history.first_kept_turn_id or turn_id,
+            "held": tuple(turn.turn_id for turn in history.turns[: history.beside.held]),
+            "notes": history.beside.notes_text,
             "dropped_turns": state.dropped_turns + notice.dropped_turns,
             "history_has_trim_breadcrumb": history.crumb_present,
         }

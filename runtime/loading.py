@@ -4,22 +4,28 @@ Knows no protocol and changes nothing in the store, unless limits have shrunk si
 """
 
 import logging
+from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import replace
 
+import orjson
+
 from runtime.conversation import Conversation
-from runtime.errors import StoreError
+from runtime.errors import ResourceNotFound, SessionBusy, StoreError
 from runtime.events import Event, Noticed, ToolCallStarted
+from runtime.goals import keep_what_counts
+from runtime.headstate import with_learned
 from runtime.history.live import mended
-from runtime.history.turns import History, restore_history
+from runtime.history.turns import History
 from runtime.ids import new_id
-from runtime.keeper import system_rows
+from runtime.lease import noting
+from runtime.rebuilding import Surroundings, first_kept_entry, joined_turns, read_history
 from runtime.record import PAGE, TurnRecord, read_turns
-from runtime.restore import turn_events, turn_rows
+from runtime.restore import turn_events
 from runtime.rows import Row
 from runtime.steps import Recorder
 from runtime.stored import Store, StoredEntry
-from schemas.transcript import ANY_STEP, CallRecord, ReplyStep, SessionState
+from schemas.transcript import SessionState
 
 log = logging.getLogger("wholeturn.loading")
 
@@ -32,21 +38,12 @@ def read_state(text: str) -> SessionState:
         raise StoreError("The stored state of this session cannot be read.") from None
 
 
-async def first_kept_entry(store: Store, session_id: str, state: SessionState) -> int:
-    """The seq of the first entry of the first turn that the model still gets; 1 when it gets all."""
-    if not state.first_turn_id:
-        return 1
-    return await store.position(session_id, f"turn:{state.first_turn_id}:prompt") or 1
-
-
-async def kept_turns(store: Store, session_id: str, first: int) -> list[tuple[str, list[Row]]]:
-    """(turn id, rows) of each turn from that entry on, oldest first."""
-    kept = []
-    async with aclosing(read_turns(store, session_id, after=first - 1)) as turns:
-        async for turn in turns:
-            if rows := turn_rows(turn):
-                kept.append((turn.turn_id, rows))
-    return kept
+async def kept_turns(
+    store: Store, session_id: str, first: int, *, before: int | None = None
+) -> list[tuple[str, list[Row]]]:
+    """(turn id, rows) of each turn from that entry on, oldest first. before: the entry behind the last."""
+    async with aclosing(joined_turns(store, session_id, first, before)) as turns:
+        return [turn async for turn in turns]
 
 
 async def used_call_ids(store: Store, session_id: str, before: int) -> list[str]:
@@ -58,50 +55,108 @@ async def used_call_ids(store: Store, session_id: str, before: int) -> list[str]
         if not page:
             break
         after = page[-1].seq
-        used += (call.id for entry in page for call in native_calls(entry))
+        for entry in page:
+            used += native_call_ids(entry)
     return used
 
 
-def native_calls(entry: StoredEntry) -> tuple[CallRecord, ...]:
-    """The calls of a reply that the provider made in its own form; none if the entry is something else."""
-    if entry.kind != "reply":
-        return ()
+def native_call_ids(entry: StoredEntry) -> list[str]:
+    """The ids of a reply's calls that the provider made in its own form; none if it is something else.
+
+    Read without the models: a resume of a long session looks at every reply.
+    """
+    if entry.kind != "reply" or b'"calls":[{' not in entry.payload:
+        return []
     try:
-        step = ANY_STEP.validate_json(entry.payload)
-    except ValueError:
-        return ()
-    return step.calls if isinstance(step, ReplyStep) and not step.prompt_mode else ()
+        step = orjson.loads(entry.payload)
+        return [] if step.get("prompt_mode") else [call["id"] for call in step["calls"]]
+    except (ValueError, TypeError, KeyError):
+        return []
 
 
 async def stored_history(talk: Conversation) -> History:
     """The history as the session left it, made from the store."""
-    state, setup = talk.keeper.state, talk.setup
-    first = await first_kept_entry(talk.store, talk.session_id, state)
-    return restore_history(
-        await kept_turns(talk.store, talk.session_id, first),
-        system=system_rows(setup),
-        counter=setup.counter,
-        crumb_present=state.history_has_trim_breadcrumb,
-        taken_ids=await used_call_ids(talk.store, talk.session_id, first),
-    )
+    first = await first_kept_entry(talk.store, talk.session_id, talk.keeper.state)
+    return await history_from(talk, first, await used_call_ids(talk.store, talk.session_id, first))
 
 
-async def restore(talk: Conversation) -> None:
-    """Fill a conversation's history from the store. What no longer fits its limits goes, and is told."""
+async def history_from(talk: Conversation, first: int, taken: Sequence[str]) -> History:
+    """The history from an entry on. taken: the provider's ids of the calls before it."""
     keeper = talk.keeper
-    keeper.history = await stored_history(talk)
+    around = Surroundings(keeper.system, talk.setup.counter, taken_ids=taken)
+    history = await read_history(talk.store, talk.session_id, keeper.state, around, first=first)
+    keep_what_counts(history, keeper.state)
+    return history
+
+
+async def restore(talk: Conversation, *, trim: bool = True, replayed: bool = False) -> None:
+    """Fill a conversation's history from the store. What no longer fits its limits goes, and is told.
+
+    trim=False: nothing may be told yet; what is too much goes with the next turn. replayed: a replay follows.
+    It reads the whole transcript anyway and completes the history from it, so that the time to its first
+    event does not grow with the session.
+    """
+    keeper = talk.keeper
+    keeper.route = with_learned(keeper.route, keeper.state.learned)
+    if replayed:
+        first = await first_kept_entry(talk.store, talk.session_id, keeper.state)
+        keeper.history = await history_from(talk, first, ())
+    else:
+        keeper.history = await stored_history(talk)
     tell_mended(talk)
     keeper.composed = keeper.fitted(check_capacity=False)
-    recorder = Recorder(talk.store, talk.session_id, f"restore-{new_id()}")
-    for notice in keeper.composed.trims:
-        await keeper.shorten(keeper.composed.history, notice, recorder, 0)
+    # Where notes are to stand for what goes, it goes with the next turn: now there is no time to write them.
+    at_once = trim and talk.setup.profile.dropped_turns != "summarize"
+    for notice in keeper.composed.trims if at_once else ():
+        recorder = Recorder(talk.store, talk.session_id, f"restore-{new_id()}")
+        try:
+            await keeper.shorten(keeper.composed.history, notice, recorder, 0)
+        except SessionBusy:
+            break  # it can be read all the same; the first prompt here that may write trims
+    talk.notes.restored = (keeper.history, keeper.history.row_count) if replayed else None
+
+
+async def reload(talk: Conversation) -> None:
+    """Take in what another process wrote to the session since it was restored here, and say so."""
+    record = await talk.store.session(talk.session_id)
+    if record is None:
+        data = {"sessionId": talk.session_id}
+        raise ResourceNotFound("This session was deleted in another place.", data=data)
+    talk.title, talk.keeper.state = record.title, read_state(record.state)
+    with noting(talk.store):
+        await restore(talk)
+    text = "What was said there is known here now; loading the session shows it."
+    talk.pending.append(Noticed("info", "This session went on in another window", text))
 
 
 async def replay(talk: Conversation) -> None:
-    """Show everything the person saw, in order. Memory does not grow with the session."""
+    """Show everything the person saw, in order. Memory does not grow with the session's texts."""
+    first = await first_kept_entry(talk.store, talk.session_id, talk.keeper.state)
+    taken: list[str] = []
     async with aclosing(read_turns(talk.store, talk.session_id)) as turns:
         async for turn in turns:
             await show(talk, turn)
+            if turn.first_seq < first:
+                taken += turn.native_call_ids()
+    await complete(talk, first, taken)
+
+
+async def complete(talk: Conversation, first: int, taken: Sequence[str]) -> None:
+    """Give a restored history the ids that were used before its first turn, if it is still as it was made."""
+    keeper = talk.keeper
+    restored, talk.notes.restored = talk.notes.restored, None
+    if not taken or restored is None or not unused(keeper.history, *restored):
+        return
+    history = await history_from(talk, first, taken)
+    if unused(keeper.history, *restored):
+        history.marks = keeper.history.marks
+        keeper.history = history
+        keeper.composed = keeper.fitted(check_capacity=False)
+
+
+def unused(history: History, restored: History, rows: int) -> bool:
+    """Whether no turn has touched the history since it was restored."""
+    return history is restored and not history.running and history.row_count == rows
 
 
 async def show(talk: Conversation, turn: TurnRecord) -> None:

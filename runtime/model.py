@@ -1,5 +1,6 @@
 """What is sent to a model (requests as segments of rows) and what comes back (parts). Pure values."""
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -51,11 +52,14 @@ class ReasoningPart:
 
 @dataclass(frozen=True, slots=True)
 class UsagePart:
-    """Tokens as the provider counted them; input includes what came from its cache."""
+    """Tokens as the provider counted them; input includes what came out of its cache and what went into
+    it.
+    """
 
     input_tokens: int
     output_tokens: int
     cached_tokens: int = 0
+    cache_write_tokens: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,17 +84,23 @@ class Segment:
     encoded: dict[str, bytes] = field(default_factory=dict)
 
 
+async def at_once() -> None:
+    """Nothing has to be waited for."""
+
+
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
     """One provider call. segments: in order, system rows first.
 
-    max_output_tokens: None leaves it to the provider.
+    max_output_tokens: None leaves it to the provider. ready: returns when all that the request rests on is
+    durable; a provider may prepare before, and lets no byte leave earlier.
     """
 
     model: str
     segments: tuple[Segment, ...]
     tools: tuple[ToolSpec, ...] = ()
     max_output_tokens: int | None = None
+    ready: Callable[[], Awaitable[None]] = field(default=at_once, compare=False, repr=False)
 
     def rows(self) -> list[Row]:
         """All rows in order, for checks and logs."""

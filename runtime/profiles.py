@@ -9,8 +9,20 @@ DEFAULT_MAX_TURNS = 50
 DEFAULT_CONTEXT_TOKENS = 32_000
 """Tokens assumed for a budget nobody set and for a window nobody knows."""
 
+TOOLS = (
+    *("read_file", "list_dir", "find_files", "search_text", "edit_file", "write_file", "run_command"),
+    *("update_plan", "exit_plan_mode", "ask_user", "fetch_url", "recall_history"),
+)
+"""Every tool of the agent's own, in the order in which a model is told of them."""
+GOAL_TOOL = "set_goal"
+"""Offered where it is named, and with `retention = "head-tail"`."""
+FEW_TOOLS = ("read_file", "search_text", "edit_file", "write_file", "run_command", "recall_history")
+"""What a job needs at least: a small window pays for each tool with every request."""
+
 HistoryUnit = Literal["turns", "messages"]
 RunningTurnOverflow = Literal["fail", "shorten"]
+Retention = Literal["recent", "head-tail"]
+DroppedTurns = Literal["omit", "summarize"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,13 +35,36 @@ class HistoryPruning:
     collapse_tool_results: bool | None = None
 
 
+BUILT_IN_CONTEXTS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {"count": ("keep_last",), "token-budget": ("max_tokens",), "summarize": ("max_tokens", "keep_last")}
+)
+"""The built-in strategies of a loop context, with what each must be given."""
+
+
+@dataclass(frozen=True, slots=True)
+class LoopContext:
+    """How the running turn's tool rounds are bounded: see `runtime.context.settings`. None: not set.
+
+    strategy: a built-in one, an installed one, or `package.module:factory`. model: the one to ask, '' for the
+    session's own. options: for a strategy of one's own.
+    """
+
+    strategy: str
+    keep_last: int | None = None
+    max_tokens: int | None = None
+    model: str = ""
+    options: tuple[tuple[str, object], ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Profile:
     """Retention settings of a session; the defaults are the preset `balanced`.
 
     Tokens are estimates (`history.estimate`), max_tool_result_chars is bytes with 0 = off. None means
     unset: 50 turns, 32,000 tokens, no ratio. An explicit 0 counts: max_history_messages=0 keeps the
-    newest turn, max_context_tokens=0 trims only what the window cannot hold.
+    newest turn, max_context_tokens=0 trims only what the window cannot hold. tools: names of `TOOLS`.
+    retention: which turns go first. dropped_turns: what stands for them; summary_model: the one that writes
+    it, '' for the session's own. loop_context None: a running turn is sent with all its rounds.
     """
 
     name: str = "balanced"
@@ -41,8 +76,14 @@ class Profile:
     keep_tool_context_turns: int = 2
     max_tool_result_chars: int = 50_000
     max_tool_iterations: int = 10
+    max_approvals: int = 0
     running_turn_overflow: RunningTurnOverflow = "fail"
     trim_slack_ratio: float = 0.0
+    retention: Retention = "recent"
+    dropped_turns: DroppedTurns = "omit"
+    summary_model: str = ""
+    loop_context: LoopContext | None = None
+    tools: tuple[str, ...] = TOOLS
 
 
 _BALANCED = Profile()
@@ -65,6 +106,7 @@ PRESETS: Mapping[str, Profile] = MappingProxyType(
             max_tool_result_chars=4_000,
             keep_tool_context_turns=1,
             max_tool_iterations=4,
+            tools=FEW_TOOLS,
         ),
         "balanced": _BALANCED,
         "unbounded": replace(
@@ -95,6 +137,11 @@ class Route:
     max_output_tokens: int | None = None
     output_counted_apart: bool = False
     learned_window: int | None = None
+
+    @property
+    def id(self) -> str:
+        """`provider/model`; the provider alone when no model is named."""
+        return f"{self.provider}/{self.model}" if self.model else self.provider
 
 
 def profile_warnings(profile: Profile) -> tuple[str, ...]:

@@ -9,12 +9,18 @@ from dataclasses import dataclass, field
 from runtime.stored import Store, StoredEntry
 from schemas.transcript import (
     ANY_STEP,
+    AttemptStep,
+    ContextStep,
     EndStep,
+    ExpandStep,
+    GoalStep,
     PartialStep,
     PromptStep,
     ReplyStep,
     RuntimeStep,
+    SetupStep,
     ToolStep,
+    TrimStep,
 )
 
 PAGE = 500
@@ -23,12 +29,19 @@ PAGE = 500
 
 @dataclass(slots=True)
 class Iteration:
-    """One provider call of a turn: its reply (or what was shown of one) and its tools' results by call id."""
+    """One provider call of a turn: its reply (or what was shown of one) and its tools' results by call id.
+
+    attempts: requests that failed before the reply. trims: what left the history for this call. contexts:
+    passes of a context trimmer.
+    """
 
     reply: ReplyStep | None = None
     partials: list[PartialStep] = field(default_factory=list)
     tools: dict[str, ToolStep] = field(default_factory=dict)
     runtime: list[RuntimeStep] = field(default_factory=list)
+    attempts: list[AttemptStep] = field(default_factory=list)
+    trims: list[TrimStep] = field(default_factory=list)
+    contexts: list[ContextStep] = field(default_factory=list)
 
     def shown(self) -> ReplyStep | None:
         """The reply, or one put together from the partial texts of a reply that never came."""
@@ -47,13 +60,26 @@ class Iteration:
 
 @dataclass(slots=True)
 class TurnRecord:
-    """A turn as recorded. `end` is None when the process died in it. first_seq: its first entry."""
+    """A turn as recorded. `end` is None when the process died in it. first_seq: its first entry.
+
+    last_seq: its end, else its last entry. trims_after: made for the next turn, behind the end. What happened
+    between turns is a record of its own without a prompt: the trims of a load, turns that came back.
+    """
 
     turn_id: str
     first_seq: int
     prompt: PromptStep | None = None
     iterations: list[Iteration] = field(default_factory=list)
     end: EndStep | None = None
+    last_seq: int = 0
+    trims_after: list[TrimStep] = field(default_factory=list)
+    expand: ExpandStep | None = None
+    setups: list[SetupStep] = field(default_factory=list)
+    goals: list[GoalStep] = field(default_factory=list)
+
+    def trims(self) -> list[TrimStep]:
+        """The trims before the turn's end, in order."""
+        return [trim for iteration in self.iterations for trim in iteration.trims]
 
     def at(self, iteration: int) -> Iteration:
         """The iteration with that number, from 0, made when it is new."""
@@ -61,27 +87,56 @@ class TurnRecord:
             self.iterations.append(Iteration())
         return self.iterations[iteration]
 
+    def native_call_ids(self) -> list[str]:
+        """The provider's ids of the calls that it made in its own form, in order, repeated ones too."""
+        replies = (iteration.reply for iteration in self.iterations)
+        return [call.id for reply in replies if reply and not reply.prompt_mode for call in reply.calls]
+
     def add(self, entry: StoredEntry) -> None:
         """Take in one entry. What is unreadable or of an unknown kind is passed over: a later version's."""
+        if self.end is None:
+            self.last_seq = entry.seq
         try:
             step = ANY_STEP.validate_json(entry.payload)
         except ValueError:
             return
         match step:
+            case PartialStep() | ReplyStep() | ToolStep() | ContextStep():
+                self._add_to(self.at(step.iteration), step)
+            case RuntimeStep() | AttemptStep() | TrimStep():
+                self._add_beside(iteration_of(entry.key), step)
             case PromptStep():
                 self.prompt = step
-            case PartialStep():
-                self.at(step.iteration).partials.append(step)
-            case ReplyStep():
-                self.at(step.iteration).reply = step
-            case ToolStep():
-                self.at(step.iteration).tools[step.call_id] = step
-            case RuntimeStep():
-                self.at(iteration_of(entry.key)).runtime.append(step)
             case EndStep():
                 self.end = step
+            case SetupStep():
+                self.setups.append(step)
+            case GoalStep():
+                self.goals.append(step)
+            case ExpandStep():
+                self.expand = step
             case _:
                 pass
+
+    def _add_to(self, iteration: Iteration, step: PartialStep | ReplyStep | ToolStep | ContextStep) -> None:
+        match step:
+            case ContextStep():
+                iteration.contexts.append(step)
+            case PartialStep():
+                iteration.partials.append(step)
+            case ReplyStep():
+                iteration.reply = step
+            case ToolStep():
+                iteration.tools[step.call_id] = step
+
+    def _add_beside(self, number: int, step: RuntimeStep | AttemptStep | TrimStep) -> None:
+        match step:
+            case RuntimeStep():
+                self.at(number).runtime.append(step)
+            case AttemptStep():
+                self.at(number).attempts.append(step)
+            case TrimStep():
+                (self.at(number).trims if self.end is None else self.trims_after).append(step)
 
 
 def iteration_of(key: str) -> int:

@@ -1,6 +1,6 @@
 """From a recorded turn to the model's rows, and to the events that show it again. Pure; knows no store."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 import orjson
@@ -9,30 +9,72 @@ from runtime.events import (
     AgentText,
     AgentThought,
     Event,
+    FileDiff,
     Location,
+    PlanChanged,
     ToolCallStarted,
     UserMessage,
 )
+from runtime.history.boundaries import TOOL_RESULTS_PREFIX
+from runtime.history.rounds import LoopChange, changed_rows
 from runtime.history.truncate import truncate_tool_result
+from runtime.history.unseen import without_pictures
 from runtime.marks import FAILED_TURN_RESULT, INTERRUPTED_RESULT, NOTES
+from runtime.pictures import prompt_row
+from runtime.plan import PLAN_TOOL, plan_entries
 from runtime.prompt_tools import results_text, visible_text
 from runtime.record import Iteration, TurnRecord
 from runtime.rows import Row, ToolCall
 from schemas.nesting import is_shallow
-from schemas.transcript import CallRecord, ReplyStep, ToolStep
+from schemas.transcript import CallRecord, ContextStep, ReplyStep, ToolStep
 
 
-def turn_rows(turn: TurnRecord) -> list[Row]:
+def turn_rows(turn: TurnRecord, before: Sequence[Row] = (), *, folded: bool = True) -> list[Row]:
     """The rows of the turn as the model gets them: pairs complete, a broken turn closed and saying so.
 
     Empty when the turn is not for the model (it was refused before the model saw it, or never had a prompt).
+    before: rows of the turn that this one joins; they come first. folded=False: also with those rounds that
+    the turn's own loop has folded away.
     """
     if turn.prompt is None or (turn.end is not None and turn.end.excluded):
         return []
-    rows = [Row("user", turn.prompt.text)]
+    rows = [*before, opening_row(turn, prompt_row(turn.prompt.text, turn.prompt.blocks))]
     for iteration in turn.iterations:
-        rows += iteration_rows(iteration, open_result(turn))
+        rows += runtime_rows(iteration)
+        for step in iteration.contexts if folded else ():
+            change = change_in(step)
+            rows = rows if change is None else changed_rows(rows, change)
+        rows += iteration_rows(replace(iteration, runtime=[]), open_result(turn))
     return closed(rows, outcome(turn))
+
+
+def opening_row(turn: TurnRecord, row: Row) -> Row:
+    """The prompt's row, without pictures if they were refused in the turn."""
+    attempts = (attempt for iteration in turn.iterations for attempt in iteration.attempts)
+    why = next((attempt.error for attempt in attempts if attempt.pictures), None)
+    return row if why is None else without_pictures(row, why)
+
+
+def change_in(step: ContextStep) -> LoopChange | None:
+    """What a recorded pass of a context trimmer changed; None when it failed."""
+    return None if step.failure else LoopChange(step.kept, step.outputs, step.persist)
+
+
+def runtime_rows(iteration: Iteration) -> list[Row]:
+    """The rows that the loop put in before the call."""
+    return [Row("user", step.text, origin="runtime") for step in iteration.runtime]
+
+
+JoinedTurn = tuple[str, list[Row]]
+"""A turn's id and its rows, with those of the prompts that joined it."""
+
+
+def join(turns: list[JoinedTurn], turn: TurnRecord) -> None:
+    """Add a record's rows: as a turn, or to the turn that its prompt joins."""
+    joins = bool(turns) and turn.prompt is not None and turn.prompt.text.startswith(TOOL_RESULTS_PREFIX)
+    turn_id, before = turns[-1] if joins else (turn.turn_id, [])
+    if rows := turn_rows(turn, before):
+        turns[-1 if joins else len(turns) :] = [(turn_id, rows)]
 
 
 def outcome(turn: TurnRecord) -> str:
@@ -47,7 +89,7 @@ def open_result(turn: TurnRecord) -> str:
 
 def iteration_rows(iteration: Iteration, missing: str) -> Iterator[Row]:
     """Runtime rows, the reply, and a result for each of its calls."""
-    yield from (Row("user", step.text, origin="runtime") for step in iteration.runtime)
+    yield from runtime_rows(iteration)
     reply = iteration.shown()
     if reply is None:
         return
@@ -115,7 +157,10 @@ def iteration_events(iteration: Iteration) -> Iterator[Event]:
     if text:
         yield AgentText(reply.message_id, text)
     for call in reply.calls:
-        yield call_event(call, iteration.tools.get(call.call_id))
+        step = iteration.tools.get(call.call_id)
+        yield call_event(call, step)
+        if call.name == PLAN_TOOL and step is not None and step.status == "completed":
+            yield PlanChanged(plan_entries(step.raw_input))
 
 
 def call_event(call: CallRecord, step: ToolStep | None) -> ToolCallStarted:
@@ -139,6 +184,7 @@ def call_event(call: CallRecord, step: ToolStep | None) -> ToolCallStarted:
         tuple(Location(path, line) for path, line in step.locations),
         step.status,
         step.shown or step.text,
+        tuple(FileDiff(diff.path, diff.old_text, diff.new_text) for diff in step.diffs),
     )
 
 

@@ -6,12 +6,15 @@ which they are called; `run` does the work in the caller's task.
 
 import logging
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 import trio
 
 from runtime.conversation import Conversation
+from runtime.lease import SessionLease
+from runtime.loading import reload
 from runtime.prompt import Prompt
 from runtime.settle import settle
 from runtime.states import Signal, State, move
@@ -24,6 +27,26 @@ DONE_SECONDS = 15.0
 CANCELLED = "cancelled"
 
 log = logging.getLogger("wholeturn.session")
+
+
+class ToolServers(Protocol):
+    """Servers outside that bring a session tools while it lives."""
+
+    def start(self) -> None:
+        """Connect in the background; the second time nothing."""
+        ...
+
+    async def before_turn(self, talk: Conversation, text: str) -> None:
+        """Hand over the tools that are there now. text: the prompt. May wait, and may be cancelled."""
+        ...
+
+    async def aclose(self) -> None:
+        """Close all connections; returns when all that was started has ended."""
+        ...
+
+
+Preparation = Callable[[Conversation, Prompt], Awaitable[Prompt]]
+"""Done before each turn; gives the prompt as the model is to get it. May wait, and may be cancelled."""
 
 
 @dataclass(slots=True, eq=False)
@@ -45,8 +68,17 @@ class Ticket:
 class Session:
     """One conversation with one running turn at most. A second prompt waits; cancel clears what waits."""
 
-    def __init__(self, conversation: Conversation) -> None:
+    def __init__(
+        self,
+        conversation: Conversation,
+        servers: ToolServers | None = None,
+        lease: SessionLease | None = None,
+        prepare: Preparation | None = None,
+    ) -> None:
         self.conversation = conversation
+        self.prepare = prepare
+        self.servers = servers
+        self.lease = lease
         self.state = State.IDLE
         self.idle = trio.Event()
         self.idle.set()
@@ -61,7 +93,7 @@ class Session:
     def submit(self, prompt: Prompt) -> Ticket:
         """Accept a prompt. Raises InvalidRequest on a closed session."""
         self.state = move(self.state, Signal.PROMPT)
-        ticket = Ticket(prompt)
+        ticket = Ticket(self.conversation.setup.redaction.prompt(prompt))
         if self._current is None:
             self._begin(ticket)
         else:
@@ -98,17 +130,29 @@ class Session:
             self._cancel((ticket,))
 
     async def close(self) -> None:
-        """Cancel, take no more prompts, and wait until the turn has ended."""
+        """Cancel, take no more prompts, wait for the turn and the servers to end, give the lease back."""
         self.state = move(self.state, Signal.CLOSE)
         self._cancel(tuple(self._waiting))
         if self._current is not None:
             self._current.cancel()
-            await self.idle.wait()
+        if self.servers is not None:
+            await self.servers.aclose()
+        await self.idle.wait()
+        if self.lease is not None:
+            await self.lease.release()
 
     async def _run_turn(self, ticket: Ticket) -> str:
         turn = Turn(self.conversation, ticket.prompt)
         try:
             with ticket.scope:
+                if self.lease is not None and await self.lease.hold():
+                    await reload(self.conversation)
+                prompt = ticket.prompt
+                if self.prepare is not None:
+                    prompt = await self.prepare(self.conversation, prompt)
+                if self.servers is not None:
+                    await self.servers.before_turn(self.conversation, prompt.text)
+                turn = Turn(self.conversation, prompt)
                 await turn.run()
         except BaseException as error:
             await self._settle(turn, ticket, error)
@@ -129,6 +173,7 @@ class Session:
 
     def _begin(self, ticket: Ticket) -> None:
         self._current = ticket
+        self.conversation.begin_turn(ticket.prompt)
         self.idle = trio.Event()
         ticket.ready.set()
 

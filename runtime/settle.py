@@ -48,7 +48,9 @@ async def settle(turn: Turn, *, error: BaseException | None, cancelled: bool) ->
 
 def outcome_of(turn: Turn, error: BaseException | None, cancelled: bool) -> Outcome:
     """How the turn ended. A cancel counts whatever it made fail; a shutdown is a cancel too."""
-    if cancelled or (error is not None and not isinstance(error, Exception)):
+    if turn.ending.stop_reason == "cancelled" or cancelled:
+        return "cancelled"
+    if error is not None and not isinstance(error, Exception):
         return "cancelled"
     if error is not None:
         return "error"
@@ -78,15 +80,16 @@ async def close_open(turn: Turn, outcome: Outcome) -> list[tuple[str, Step]]:
         turn.current.reply = turn.asking.draft.reply(interrupted=True)
     reply, steps = turn.current.reply, []
     if reply is not None:
-        steps.append(turn.recorder.reply_entry(reply))
+        # Who is told now that a call is done must find it done after a crash.
+        await turn.recorder.flush()
+        steps.append(turn.recorder.entry(reply))
         missing = None if outcome == "cancelled" else FAILED_TURN_RESULT
         for call in reply.calls:
             if call.call_id not in turn.current.tools:
-                step = turn.tools.broken_off(turn.number, call, missing)
+                step = turn.tools.result(turn.number, call, missing)
                 turn.current.tools[call.call_id] = step
-                steps.append(turn.recorder.tool_entry(step))
-    for step in turn.current.tools.values():
-        await turn.tools.show_end(step)
+                steps.append(turn.recorder.entry(step))
+    await turn.tools.show_ends()
     if turn.stage in (Stage.ASKED, Stage.ANSWERED):
         rows = list(iteration_rows(turn.current, FAILED_TURN_RESULT))
         turn.talk.keeper.history.append(closed(rows, outcome))

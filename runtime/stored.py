@@ -53,8 +53,66 @@ class SessionPage:
     next_cursor: str | None
 
 
+class Holder(NamedTuple):
+    """One opened session in one process. client: the program in front of it. See `runtime.holder`.
+
+    machine, started: tell the process from others with its number, '' when that is not known.
+    """
+
+    id: str
+    client: str = ""
+    pid: int = 0
+    host: str = ""
+    machine: str = ""
+    started: str = ""
+
+
+class Lease(NamedTuple):
+    """The right to write to a session. fence: grows each time that the session changes hands.
+
+    fence 0: nothing was taken; entries are accepted as long as nobody else holds the session.
+    last_seq: the session's last entry when it was taken, -1 when not known.
+    """
+
+    session_id: str
+    holder: Holder
+    fence: int
+    last_seq: int
+
+
+class Leases(Protocol):
+    """Who may write to which session, among all processes that use a store."""
+
+    async def take(self, session_id: str, holder: Holder) -> Lease:
+        """Have a session, also one that was had already. It is kept until released, or the process ends.
+
+        Raises SessionBusy while another holder is alive, StoreError.
+        """
+        ...
+
+    async def release(self, lease: Lease) -> None:
+        """Give it back. Nothing happens when it was lost. Raises StoreError."""
+        ...
+
+    def is_lost(self, lease: Lease) -> bool:
+        """Whether it is already known that someone else took the session."""
+        ...
+
+
+class Hit(NamedTuple):
+    """An entry that a search found, named as in its transcript. snippet: a piece of its text, one line."""
+
+    turn_id: str
+    key: str
+    kind: str
+    seq: int
+    snippet: str
+
+
 class Store(Protocol):
     """Transcripts, append-only. What a method acknowledged survives kill -9. Raises StoreError."""
+
+    leases: Leases
 
     async def create_session(self, record: SessionRecord) -> None:
         """A new session. The id must be free."""
@@ -69,11 +127,17 @@ class Store(Protocol):
         ...
 
     async def append(
-        self, session_id: str, entries: Sequence[StoredEntry], *, head: HeadChange = UNCHANGED
+        self,
+        session_id: str,
+        entries: Sequence[StoredEntry],
+        *,
+        head: HeadChange = UNCHANGED,
+        lease: Lease | None = None,
     ) -> None:
         """Commit entries (and the head's change, if given) in one transaction; durable on return.
 
         A key that is already there is left as it is (a retried commit is harmless).
+        lease: with it nothing is written if it was lost: raises LeaseLost, for fence 0 SessionBusy.
         """
         ...
 
@@ -83,6 +147,34 @@ class Store(Protocol):
 
     async def position(self, session_id: str, key: str) -> int | None:
         """The seq of the entry with that key, or None."""
+        ...
+
+    async def search(
+        self, session_id: str, query: str, *, limit: int, before_turn: str | None = None
+    ) -> list[Hit]:
+        """The entries that fit the query's words best, best first; none for an unknown session.
+
+        An entry need not have all words, rare ones count more, and a word finds longer ones that begin with
+        it. No sign in a query has a meaning of its own. before_turn: only in what came before that turn.
+        """
+        ...
+
+    async def delete_session(self, session_id: str) -> bool:
+        """Leave nothing of a session. False: there is none. Raises SessionBusy while someone holds it."""
+        ...
+
+    async def fork_session(self, record: SessionRecord, source_id: str, *, up_to: int) -> None:
+        """A new session with the source's entries of seq <= `up_to`, in one transaction.
+
+        Raises InvalidParams when the id is taken, ResourceNotFound without the source.
+        """
+        ...
+
+    async def purge(self, older_than: str) -> int:
+        """Delete every session whose last change is before that time (ISO 8601 UTC); how many there were.
+
+        One that someone holds stays.
+        """
         ...
 
     async def aclose(self) -> None:

@@ -1,20 +1,22 @@
 """Runs the calls of one reply and records each result before anyone sees it. Knows no tool by name."""
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import orjson
 import trio
 
+from runtime.conversation import Conversation
 from runtime.errors import ToolError
-from runtime.events import Event, ToolCallChanged, ToolCallStarted, ToolKind
+from runtime.events import FileDiff, ToolCallChanged, ToolCallStarted, ToolKind
 from runtime.marks import BUG_IN_TOOL, CANCELLED_RESULT, NOT_RUN_RESULT, UNKNOWN_TOOL, UNREADABLE_CALL
-from runtime.ports import Tool, ToolContext, ToolOutcome, ToolView
+from runtime.permission.approver import Ends
+from runtime.ports import Tool, ToolContext, ToolOutcome, ToolProgress, ToolRequest, ToolView
 from runtime.restore import arguments_object
 from runtime.steps import Recorder
 from schemas.nesting import is_shallow
-from schemas.transcript import CallRecord, ToolStep
+from schemas.transcript import CallRecord, DiffRecord, GuardrailStep, ToolStep
 
 PARALLEL = 8
 """Calls of one reply that run at the same time."""
@@ -25,94 +27,168 @@ LOOKING = ("read", "search", "think")
 log = logging.getLogger("wholeturn.tools")
 
 
-@dataclass(frozen=True, slots=True)
-class Announced:
-    """A call as the client was told of it."""
+@dataclass(slots=True, eq=False)
+class Run:
+    """A call as the client was told of it, and how far it came.
+
+    started: it may have had effects. accepted: the reply that it stands in is whole and held or stored, so
+    its result may be kept. asked: it needs no permission any more, or its question stands in the queue.
+    step: the result as it is recorded, None until it is known.
+    """
 
     call: CallRecord
-    view: ToolView
-    kind: ToolKind
-    raw_input: Mapping[str, object]
+    seen: ToolCallStarted
+    begun: bool = False
+    started: bool = False
+    shown: bool = False
+    asked: trio.Event = field(default_factory=trio.Event)
+    accepted: trio.Event = field(default_factory=trio.Event)
+    known: trio.Event = field(default_factory=trio.Event)
+    step: ToolStep | None = None
+    terminal_id: str = ""
 
 
-@dataclass(slots=True)
 class ToolRun:
-    """The calls of one turn: announced, started, done. limit: bytes of a result the model gets, 0 = all."""
+    """The calls of one turn: announced, allowed, started, done. nursery: the turn's, while it runs.
 
-    tools: Mapping[str, Tool]
-    context: ToolContext
-    recorder: Recorder
-    emit: Callable[[Event], Awaitable[None]]
-    limit: int
-    announced: dict[str, Announced] = field(default_factory=dict)
-    started: set[str] = field(default_factory=set)
-    finished: set[str] = field(default_factory=set)
+    ends: why the turn is to end, as soon as a person's answer says so.
+    """
 
-    async def announce(self, call: CallRecord) -> None:
-        """Show a call as soon as the model has named it whole."""
+    def __init__(self, talk: Conversation, recorder: Recorder) -> None:
+        self.nursery: trio.Nursery | None = None
+        self.ends: Ends = ""
+        self._talk = talk
+        self._recorder = recorder
+        self._runs: dict[str, Run] = {}
+        self._slots = trio.Semaphore(PARALLEL)
+        self._last_begun: Run | None = None
+
+    @property
+    def _tools(self) -> Mapping[str, Tool]:
+        return self._talk.setup.tools
+
+    async def announce(self, iteration: int, call: CallRecord) -> None:
+        """Show a call as soon as the model has named it whole. One that only looks begins at once."""
         raw = arguments_object(call.arguments)
-        tool = self.tools.get(call.name)
-        view = ToolView(call.name) if tool is None else tool.view(raw, self.context)
-        seen = Announced(call, view, "other" if tool is None else tool.kind, raw)
-        self.announced[call.call_id] = seen
-        await self.emit(
-            ToolCallStarted(call.call_id, call.name, view.title, seen.kind, raw, view.locations, "pending")
-        )
+        tool = self._tools.get(call.name)
+        view = ToolView(call.name) if tool is None else tool.view(raw, self._talk.tool_context)
+        kind: ToolKind = "other" if tool is None else tool.kind
+        seen = ToolCallStarted(call.call_id, call.name, view.title, kind, raw, view.locations, "pending")
+        run = self._runs[call.call_id] = Run(call, seen)
+        await self._talk.emit(seen)
+        if kind in LOOKING:
+            self._begin(iteration, run)
 
     async def run_all(self, iteration: int, calls: Sequence[CallRecord], into: dict[str, ToolStep]) -> None:
-        """Run them side by side; `into` gets each result when it is durable."""
-        slots = trio.Semaphore(PARALLEL)
-        if len(calls) == 1:
-            await slots.acquire()
-            await self._run_one(iteration, calls[0], into, slots)
-            return
-        async with trio.open_nursery() as nursery:
-            for call in calls:
-                # Waits here, in the model's order: trio starts waiting tasks in any.
-                await slots.acquire()
-                nursery.start_soon(self._run_one, iteration, call, into, slots)
+        """Run the calls of a whole reply side by side; `into` gets their results.
+
+        Those are on their way to the store, not yet there: `Recorder.flush` waits until they are.
+        """
+        runs = [self._runs[call.call_id] for call in calls]
+        for run in runs:
+            run.accepted.set()
+            if not run.begun:
+                self._begin(iteration, run)
+        for run in runs:
+            await run.known.wait()
+            if run.step is not None:
+                into[run.call.call_id] = run.step
 
     def only_look(self, calls: Sequence[CallRecord]) -> bool:
         """Whether none of the calls can change anything."""
-        return all(call.name not in self.tools or self.tools[call.name].kind in LOOKING for call in calls)
+        return all(call.name not in self._tools or self._tools[call.name].kind in LOOKING for call in calls)
 
-    async def _run_one(
-        self, iteration: int, call: CallRecord, into: dict[str, ToolStep], slots: trio.Semaphore
-    ) -> None:
+    def _begin(self, iteration: int, run: Run) -> None:
+        assert self.nursery is not None, "calls come while the turn runs"
+        run.begun = True
+        before, self._last_begun = self._last_begun, run
+        self.nursery.start_soon(self._run_one, iteration, run, before)
+
+    async def _run_one(self, iteration: int, run: Run, before: Run | None) -> None:
         try:
-            await self.emit(ToolCallChanged(call.call_id, "in_progress"))
-            # Behind the first place where a cancel is noticed: until then nothing was run.
-            self.started.add(call.call_id)
-            outcome = await self._outcome(call)
-            step = self.step(iteration, call, outcome)
-            await self.recorder.tool(step)
-            into[call.call_id] = step
-            await self.show_end(step)
+            step = self._step(iteration, run, await self._outcome(iteration, run, before))
         finally:
-            slots.release()
+            run.asked.set()
+        await run.accepted.wait()
+        self._recorder.hold(step)
+        run.step = step
+        run.known.set()
+        await self._recorder.flush()
+        await self.show_end(run)
 
-    async def show_end(self, step: ToolStep) -> None:
-        """Tell the final state of a call, once."""
-        if step.call_id in self.finished:
-            return
-        self.finished.add(step.call_id)
-        await self.emit(ToolCallChanged(step.call_id, step.status, step.shown or step.text))
-
-    async def _outcome(self, call: CallRecord) -> ToolOutcome:
+    async def _outcome(self, iteration: int, run: Run, before: Run | None) -> ToolOutcome:
         """Whatever a tool does, the model gets a result: an answer, or what went wrong."""
         try:
-            tool, arguments = self._resolve(call)
-            return await tool.run(arguments, self.context)
+            tool, arguments = self._resolve(run.call)
+            request = await tool.request(arguments, self._talk.tool_context)
+            if before is not None:
+                # Tasks that wait are started in any order; people are asked in the model's.
+                await before.asked.wait()
+            run.asked.set()
+            refusal, note = await self._permission(iteration, run, request)
+            if refusal:
+                return ToolOutcome(refusal, failed=True)
+            outcome = await self._work(run, tool, arguments, request)
+            return replace(outcome, text=f"{outcome.text}\n{note}") if note else outcome
         except ToolError as error:
             return ToolOutcome(error.message, failed=True)
         except Exception:
-            log.exception("tool %s failed", call.name)
+            log.exception("tool %s failed", run.call.name)
             return ToolOutcome(BUG_IN_TOOL, failed=True)
 
+    async def _permission(self, iteration: int, run: Run, request: ToolRequest) -> tuple[str, str]:
+        """Why the call may not run ('': it may), and what the model is to hear with its result."""
+        decision = await self._talk.approver.approve(run.seen, request)
+        if decision.asked:
+            answer = "allowed" if decision.allowed else decision.why
+            step = GuardrailStep(call_id=run.call.call_id, allowed=decision.allowed, answer=answer)
+            await self._recorder.guardrail(iteration, step)
+        if decision.ends and not self.ends:
+            self.ends = decision.ends
+            if decision.ends == "cancelled" and self.nursery is not None:
+                self.nursery.cancel_scope.cancel()
+        return ("" if decision.allowed else decision.why), decision.note
+
+    async def _work(
+        self, run: Run, tool: Tool, arguments: Mapping[str, object], request: ToolRequest
+    ) -> ToolOutcome:
+        async with self._slots:
+            await self._talk.emit(ToolCallChanged(run.call.call_id, "in_progress"))
+            # Behind the first place where a cancel is noticed: until then nothing was run.
+            run.started = True
+            return await tool.run(arguments, self._context(run, request))
+
+    def _context(self, run: Run, request: ToolRequest) -> ToolContext:
+        async def show(progress: ToolProgress) -> None:
+            await self._talk.emit(
+                ToolCallChanged(
+                    run.call.call_id, "in_progress", progress.text, progress.diffs, progress.terminal_id
+                )
+            )
+
+        granted = request.paths if request.outside else ()
+        return replace(self._talk.tool_context, progress=show, granted=granted)
+
+    async def show_ends(self) -> None:
+        """Tell the final state of every call whose result is known. They must be durable."""
+        for run in self._runs.values():
+            await self.show_end(run)
+
+    async def show_end(self, run: Run) -> None:
+        """Tell the final state of a call once it is known, and once only."""
+        step = run.step
+        if step is None or run.shown:
+            return
+        run.shown = True
+        diffs = tuple(FileDiff(diff.path, diff.old_text, diff.new_text) for diff in step.diffs)
+        # A terminal of the client goes on showing what stands in it.
+        text = None if run.terminal_id else step.shown or step.text
+        await self._talk.emit(ToolCallChanged(step.call_id, step.status, text, diffs))
+
     def _resolve(self, call: CallRecord) -> tuple[Tool, Mapping[str, object]]:
-        tool = self.tools.get(call.name)
+        tool = self._tools.get(call.name)
         if tool is None:
-            raise ToolError(UNKNOWN_TOOL.format(name=call.name, names=", ".join(sorted(self.tools))))
+            raise ToolError(UNKNOWN_TOOL.format(name=call.name, names=", ".join(sorted(self._tools))))
         try:
             arguments = orjson.loads(call.arguments or "{}")
         except ValueError as error:
@@ -123,25 +199,33 @@ class ToolRun:
             raise ToolError(UNREADABLE_CALL.format(why="the arguments are nested too deeply"))
         return tool, arguments
 
-    def step(self, iteration: int, call: CallRecord, outcome: ToolOutcome) -> ToolStep:
+    def _step(self, iteration: int, run: Run, outcome: ToolOutcome) -> ToolStep:
         """A result as it is recorded."""
-        seen = self.announced[call.call_id]
+        run.terminal_id = outcome.terminal_id
         return ToolStep(
             iteration=iteration,
-            call_id=call.call_id,
+            call_id=run.call.call_id,
             status="failed" if outcome.failed else "completed",
             text=outcome.text,
-            limit=self.limit,
+            limit=self._talk.setup.profile.max_tool_result_chars,
             shown=outcome.shown,
-            title=seen.view.title,
-            tool_kind=seen.kind,
-            locations=tuple((place.path, place.line) for place in seen.view.locations),
-            raw_input=dict(seen.raw_input),
+            title=run.seen.title,
+            tool_kind=run.seen.kind,
+            locations=tuple((place.path, place.line) for place in run.seen.locations),
+            diffs=tuple(
+                DiffRecord(path=diff.path, old_text=diff.old_text, new_text=diff.new_text)
+                for diff in outcome.diffs
+            ),
+            raw_input=dict(run.seen.raw_input),
         )
 
-    def broken_off(self, iteration: int, call: CallRecord, missing: str | None) -> ToolStep:
-        """The step of a call that has no result. missing: the text to use, None: it was cancelled."""
-        text = missing
-        if text is None:
-            text = CANCELLED_RESULT if call.call_id in self.started else NOT_RUN_RESULT
-        return self.step(iteration, call, ToolOutcome(text, failed=True))
+    def result(self, iteration: int, call: CallRecord, missing: str | None) -> ToolStep:
+        """The step of a call when the turn ends: its result if that is known, else what stands for one.
+
+        missing: the text to use then, None: it was cancelled.
+        """
+        run = self._runs[call.call_id]
+        if run.step is None:
+            text = missing or (CANCELLED_RESULT if run.started else NOT_RUN_RESULT)
+            run.step = self._step(iteration, run, ToolOutcome(text, failed=True))
+        return run.step

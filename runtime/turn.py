@@ -7,7 +7,7 @@ drives. Whatever ends `run`, `runtime.settle` leaves a transcript that the next 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 import trio
@@ -17,7 +17,10 @@ from runtime.conversation import Conversation
 from runtime.errors import find_error
 from runtime.history.turns import History
 from runtime.ids import new_id
+from runtime.keeper import declare_goal
 from runtime.marks import LIMIT_LINE, LIMIT_PROMPT, NO_ANSWER
+from runtime.permission.approver import TOO_MANY
+from runtime.pictures import prompt_row
 from runtime.prompt import Prompt
 from runtime.prompt_tools import parse_error, unreadable_calls, visible_text
 from runtime.record import Iteration
@@ -63,8 +66,7 @@ class Turn:
         self.talk = talk
         self.prompt = prompt
         self.recorder = Recorder(talk.store, talk.session_id, new_id())
-        limit = talk.setup.profile.max_tool_result_chars
-        self.tools = ToolRun(talk.setup.tools, talk.tool_context, self.recorder, talk.emit, limit)
+        self.tools = ToolRun(talk, self.recorder)
         self.asking = Asking(talk, self.recorder, self.tools)
         self.stage = Stage.NEW
         self.ending = Ending()
@@ -75,25 +77,40 @@ class Turn:
     async def run(self) -> None:
         """From the prompt to the last reply. Raises WholeturnError; the caller settles either way."""
         await self.talk.show_pending()
-        self.recorder.prompt(
-            PromptStep(message_id=new_id(), text=self.prompt.text, blocks=self.prompt.blocks)
-        )
+        self.recorder.hold(PromptStep(message_id=new_id(), text=self.prompt.text, blocks=self.prompt.blocks))
+        self.talk.notes.recorder = self.recorder
         answer = await self.talk.local_answer(self.prompt.text)
         if answer is not None:
             self.ending.told, self.stage = answer, Stage.LOCAL
             return
         self.before = copy(self.talk.keeper.history)
-        self.talk.keeper.history.open_turn(self.recorder.turn_id, Row("user", self.prompt.text))
+        if self.prompt.goal:
+            await self._set_goal(self.prompt.goal)
+        self.talk.tool_context = replace(self.talk.tool_context, set_goal=self._set_goal)
+        opening = prompt_row(self.prompt.text, self.prompt.blocks)
+        self.talk.keeper.history.open_turn(self.recorder.turn_id, opening)
         self.stage = Stage.ASKED
+        self.talk.approver.begin_turn(self.talk.setup.profile.max_approvals)
         async with self._saving():
             await self._rounds()
+        if self.tools.ends == "cancelled":
+            self.ending.stop_reason = "cancelled"
+            return
         self.stage = Stage.ANSWERED
+
+    async def _set_goal(self, text: str) -> bool:
+        """This turn defines the task from now on; by the id of the turn that it is part of."""
+        keeper, turn_id = self.talk.keeper, self.recorder.turn_id
+        if self.stage is Stage.ASKED and keeper.history.current is not None:
+            turn_id = keeper.history.current.turn_id
+        return await declare_goal(keeper, self.recorder, text, turn_id)
 
     @asynccontextmanager
     async def _saving(self) -> AsyncIterator[None]:
         """Meanwhile write what streams in and what is held, whether or not more of it comes."""
         try:
             async with trio.open_nursery() as nursery:
+                self.tools.nursery = nursery
                 nursery.start_soon(self._save)
                 yield
                 nursery.cancel_scope.cancel()
@@ -105,8 +122,8 @@ class Turn:
 
     async def _save(self) -> None:
         while True:
-            await trio.sleep(SAVE_SECONDS)
             await self.recorder.flush()
+            await trio.sleep(SAVE_SECONDS)
             step = None if self.asking.draft is None else self.asking.draft.unsaved()
             if step is not None:
                 await self.recorder.partial(step)
@@ -119,6 +136,12 @@ class Turn:
             if reply.calls:
                 await self.tools.run_all(self.number, reply.calls, self.current.tools)
                 self.close_iteration()
+                if self.tools.ends:
+                    await self.recorder.flush()
+                    await self.tools.show_ends()
+                    limit = self.talk.setup.profile.max_approvals
+                    self.ending = Ending("max_turn_requests", TOO_MANY.format(limit=limit))
+                    return
             elif bad := self._unreadable(reply):
                 await self.recorder.reply(reply)
                 self.close_iteration()
@@ -147,7 +170,7 @@ class Turn:
         reply = await self.asking.reply(self.number, with_tools=with_tools)
         self.current.reply = reply
         if self.tools.only_look(reply.calls):
-            self.recorder.hold_reply(reply)
+            self.recorder.hold(reply)
         else:
             await self.recorder.reply(reply)
         await self.talk.keeper.count_usage(reply)

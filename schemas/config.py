@@ -8,75 +8,84 @@ merged tree. A key stands here only if something in the product reads it.
 
 from collections.abc import Mapping
 from functools import cache
-from typing import Annotated, Literal, TypedDict, cast, get_args, get_origin, get_type_hints, is_typeddict
+from typing import Literal, TypedDict, cast, get_args, get_origin, get_type_hints, is_typeddict
 
-from pydantic_core import CoreSchema, PydanticCustomError, SchemaValidator
+from pydantic_core import CoreSchema, SchemaValidator
 from pydantic_core.core_schema import (
-    bool_schema,
     dict_schema,
-    float_schema,
-    int_schema,
+    list_schema,
     literal_schema,
-    no_info_plain_validator_function,
-    str_schema,
     typed_dict_field,
     typed_dict_schema,
 )
 
-LARGEST = 2**53 - 1
-"""Largest whole number that JSON readers everywhere keep exact."""
-
-_NO_CONTROL = r"[^\x00-\x1f\x7f-\x9f]"
-_VISIBLE = r"[^\x00-\x20\x7f-\xa0]"
-
-
-def _json_value(value: object) -> object:
-    if isinstance(value, dict):
-        for inner in value.values():
-            _json_value(inner)
-    elif isinstance(value, list):
-        for inner in value:
-            _json_value(inner)
-    elif not isinstance(value, bool | int | float | str):
-        raise PydanticCustomError("json_value", "must be text, a number, true, false, a list or a table")
-    return value
-
-
-def _text(pattern: str) -> CoreSchema:
-    return str_schema(strict=True, pattern=pattern)
-
-
-Line = Annotated[str, _text(rf"^{_NO_CONTROL}*{_VISIBLE}{_NO_CONTROL}*$")]
-"""One line of text that is not blank."""
-Text = Annotated[str, _text(r"^[^\x00]*$")]
-Address = Annotated[str, _text(rf"^https?://[^/\s?#]+{_VISIBLE}*$")]
-VariableName = Annotated[str, _text(r"^[A-Za-z_][A-Za-z0-9_]*$")]
-HeaderName = Annotated[str, _text(r"^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")]
-HeaderValue = Annotated[str, _text(r"^[\x20-\x7e]*$")]
-Flag = Annotated[bool, bool_schema(strict=True)]
-Count = Annotated[int, int_schema(strict=True, ge=0, le=LARGEST)]
-Positive = Annotated[int, int_schema(strict=True, ge=1, le=LARGEST)]
-Ratio = Annotated[float, float_schema(strict=True)]
-Slack = Annotated[float, float_schema(strict=True, ge=0, lt=1)]
-Json = Annotated[object, no_info_plain_validator_function(_json_value)]
-
-ProviderKind = Literal["openai", "openai_responses", "anthropic", "scripted"]
-PresetName = Literal["tight", "local_small", "balanced", "unbounded"]
-HistoryUnit = Literal["turns", "messages"]
-RunningTurnOverflow = Literal["fail", "shorten"]
-ToolMode = Literal["native", "prompt"]
-CounterName = Literal["heuristic", "byte-classes", "o200k_base", "cl100k_base"]
-TrimUpdates = Literal["always", "negotiated", "off"]
-VisibleNotice = Literal["auto", "always", "never"]
+from schemas.config_values import (
+    Address,
+    Count,
+    CounterName,
+    DroppedTurns,
+    Flag,
+    HeaderName,
+    HeaderValue,
+    HistoryUnit,
+    Json,
+    Line,
+    McpType,
+    Money,
+    PermissionMode,
+    Positive,
+    PresetName,
+    ProviderKind,
+    Ratio,
+    Retention,
+    RunningTurnOverflow,
+    Slack,
+    Text,
+    ToolMode,
+    TrimUpdates,
+    VariableName,
+    VisibleNotice,
+)
 
 
 class AgentSection(TypedDict, total=False):
-    """[agents.NAME]: a provider, its model, and how much of the conversation it is sent."""
+    """[agents.NAME]: a provider, its model, and how much of the conversation it is sent.
+
+    fallback: `provider/model` each, asked in this order when the model fails for good.
+    """
 
     provider: Line
     model: Line
+    fallback: list[Line]
     runtime_profile: Line
     system_prompt: Text
+
+
+class PriceSection(TypedDict, total=False):
+    """[providers.NAME.models.NAME.price]: of a million tokens, in `currency` (USD unless said otherwise).
+
+    cached_read and cached_write are the input tokens that came out of the provider's cache or went into it;
+    without a price of their own they cost what input costs.
+    """
+
+    input: Money
+    output: Money
+    cached_read: Money
+    cached_write: Money
+    currency: Line
+
+
+class ModelSection(TypedDict, total=False):
+    """[providers.NAME.models.NAME]: what holds for one model, over what its provider's section says.
+
+    images: false for a model that cannot see; it is told in a line that there was a picture.
+    """
+
+    context_window: Count
+    max_output_tokens: Positive
+    images: Flag
+    tools: ToolMode
+    price: PriceSection
 
 
 class ProviderSection(TypedDict, total=False):
@@ -97,6 +106,7 @@ class ProviderSection(TypedDict, total=False):
     headers: dict[HeaderName, HeaderValue]
     script: Line
     options: dict[Line, Json]
+    models: dict[Line, ModelSection]
 
 
 class PruningSection(TypedDict, total=False):
@@ -108,8 +118,26 @@ class PruningSection(TypedDict, total=False):
     collapse_tool_results: Flag
 
 
+class LoopContextSection(TypedDict, total=False):
+    """[runtime_profiles.NAME.loop_context]: how the tool rounds of a running turn are bounded.
+
+    strategy: count, token-budget, summarize, an installed one, or `package.module:factory`. keep_last:
+    rounds; max_tokens: of rounds alone. model: `provider/model` that writes summaries. options: for a
+    strategy of one's own.
+    """
+
+    strategy: Line
+    keep_last: Positive
+    max_tokens: Positive
+    model: Line
+    options: dict[Line, Json]
+
+
 class ProfileSection(TypedDict, total=False):
-    """[runtime_profiles.NAME]: limits of history, of tool results and of a turn."""
+    """[runtime_profiles.NAME]: limits of history, of tool results and of a turn; the tools of the agent.
+
+    summary_model: `provider/model` that writes what stands for dropped turns.
+    """
 
     preset: PresetName
     max_history_messages: Count
@@ -120,7 +148,13 @@ class ProfileSection(TypedDict, total=False):
     keep_tool_context_turns: Count
     max_tool_result_chars: Count
     max_tool_iterations: Positive
+    max_approvals: Count
     running_turn_overflow: RunningTurnOverflow
+    retention: Retention
+    dropped_turns: DroppedTurns
+    summary_model: Line
+    loop_context: LoopContextSection
+    tools: list[Line]
     history_pruning: PruningSection
 
 
@@ -131,15 +165,72 @@ class AcpSection(TypedDict, total=False):
     visible_trim_notice: VisibleNotice
 
 
+class FetchSection(TypedDict, total=False):
+    """[fetch]: what `fetch_url` may reach. private_addresses: this machine and its network, too."""
+
+    private_addresses: Flag
+
+
+class McpSection(TypedDict, total=False):
+    """[mcp]: what all MCP servers share. first_turn_wait: seconds that the first prompt waits for them.
+
+    max_tools and max_tool_tokens: of all servers together, as far as the model is told of them.
+    """
+
+    first_turn_wait: Count
+    max_tools: Positive
+    max_tool_tokens: Positive
+
+
+class McpServerSection(TypedDict, total=False):
+    """[mcp_servers.NAME]: a server by its command or its address; with neither, how to use one that the
+    editor names. Times in seconds.
+
+    pass_env: variables of ours that the child gets as well. bearer_env: the variable with its token. tools:
+    those that are offered.
+    """
+
+    command: Line
+    args: list[Text]
+    env: dict[VariableName, Text]
+    pass_env: list[VariableName]
+    cwd: Line
+    url: Address
+    type: McpType
+    headers: dict[HeaderName, HeaderValue]
+    bearer_env: VariableName
+    enabled: Flag
+    tools: list[Line]
+    connect_timeout: Positive
+    call_timeout: Positive
+
+
+class PermissionsSection(TypedDict, total=False):
+    """[permissions]: the mode that a session begins in, and rules, `tool` or `tool:pattern` each.
+
+    The rules of all sources count together: one that denies cannot be taken back by another file.
+    """
+
+    mode: PermissionMode
+    allow: list[Line]
+    ask: list[Line]
+    deny: list[Line]
+
+
 class ConfigFile(TypedDict, total=False):
-    """The whole file."""
+    """The whole file. redact: regular expressions, see `runtime.redaction`."""
 
     default_agent: Line
     store: Line
+    redact: list[Line]
     agents: dict[Line, AgentSection]
     providers: dict[Line, ProviderSection]
     runtime_profiles: dict[Line, ProfileSection]
     acp: AcpSection
+    fetch: FetchSection
+    permissions: PermissionsSection
+    mcp: McpSection
+    mcp_servers: dict[Line, McpServerSection]
 
 
 def validate(tree: Mapping[str, object]) -> ConfigFile:
@@ -184,6 +275,8 @@ def _schema(kind: object) -> CoreSchema:
     if get_origin(kind) is dict:
         of_key, of_value = get_args(kind)
         return dict_schema(_schema(of_key), _schema(of_value), strict=True)
+    if get_origin(kind) is list:
+        return list_schema(_schema(get_args(kind)[0]), strict=True)
     if get_origin(kind) is Literal:
         return literal_schema(list(get_args(kind)))
     return cast(CoreSchema, get_args(kind)[1])

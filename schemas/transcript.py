@@ -6,18 +6,12 @@ version reads what a newer one wrote as far as it understands it.
 
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import ConfigDict, Field, TypeAdapter
 
-VERSION = 2
-"""Of the session state beside the entries: 2 keeps the breadcrumb as a flag, 1 had only its text."""
+from schemas.session_state import SessionState as SessionState
+from schemas.session_state import Step as Step
 
 Outcome = Literal["done", "cancelled", "error", "no_model", "refused"]
-
-
-class Step(BaseModel):
-    """Base of all entries."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore", defer_build=True)
 
 
 class CallRecord(Step):
@@ -30,11 +24,69 @@ class CallRecord(Step):
 
 
 class UsageRecord(Step):
-    """Tokens as the provider counted them."""
+    """Tokens as the provider counted them. Of the input, cached_tokens came out of its cache and
+    cache_write_tokens went into it.
+    """
 
     input_tokens: int
     output_tokens: int
     cached_tokens: int = 0
+    cache_write_tokens: int = 0
+
+
+class RouteRecord(Step):
+    """The route of a provider call, with what was learned of it. Tokens; None: not known, not set."""
+
+    provider: str
+    model: str
+    context_window: int | None = None
+    max_output_tokens: int | None = None
+    output_counted_apart: bool = False
+    learned_window: int | None = None
+
+
+class RequestRecord(Step):
+    """A provider call as it was made, so that a replay can make it again and compare.
+
+    setup: the digest of the SetupStep it was composed under. digest: sha256 of the whole request, hex.
+    rows: how many were sent. tools: whether they were offered. goal: the turn in which the current goal was
+    set. pins: the turns that were pinned.
+    """
+
+    setup: str
+    digest: str
+    rows: int
+    calibration: float = 1.0
+    tools: bool = True
+    goal: str = ""
+    pins: tuple[str, ...] = ()
+
+
+class SizesRecord(Step):
+    """The sizes that an overflow error stated, tokens, None where it stated none."""
+
+    limit: int | None = None
+    requested: int | None = None
+    input: int | None = None
+    output: int | None = None
+    limits_output: bool = False
+
+
+class SetupStep(Step):
+    """What requests are composed under, beside the conversation itself. Stored once for each digest.
+
+    system: the leading system rows. tools: (name, description, parameters as JSON text) each. profile: all
+    settings of the retention profile. counter: the name of the token counter.
+    """
+
+    kind: Literal["setup"] = "setup"
+    digest: str
+    route: RouteRecord
+    profile: dict[str, object]
+    system: tuple[str, ...] = ()
+    tools: tuple[tuple[str, str, str], ...] = ()
+    prompt_tools: bool = False
+    counter: str = "heuristic"
 
 
 class PromptStep(Step):
@@ -77,6 +129,15 @@ class ReplyStep(Step):
     interrupted: bool = False
     prompt_mode: bool = False
     reasoning: str = ""
+    request: RequestRecord | None = None
+
+
+class DiffRecord(Step):
+    """A change of a file as it was shown. old_text None: the file was new."""
+
+    path: str
+    old_text: str | None = None
+    new_text: str
 
 
 class ToolStep(Step):
@@ -92,7 +153,17 @@ class ToolStep(Step):
     title: str = ""
     tool_kind: str = "other"
     locations: tuple[tuple[str, int | None], ...] = ()
+    diffs: tuple[DiffRecord, ...] = ()
     raw_input: dict[str, object] = Field(default_factory=dict)
+
+
+class GuardrailStep(Step):
+    """A call that a person was asked about. answer: `allowed`, or the reason that the model reads."""
+
+    kind: Literal["guardrail"] = "guardrail"
+    call_id: str
+    allowed: bool
+    answer: str
 
 
 class RuntimeStep(Step):
@@ -103,15 +174,33 @@ class RuntimeStep(Step):
 
 
 class AttemptStep(Step):
-    """A request that failed or was refused. learned_window: tokens, 0 when the error named none."""
+    """A request that failed or was refused. learned_window: tokens, 0 when the error named none.
+
+    overflow: what the error said of sizes, when it was a context overflow and a smaller request followed.
+    pictures: those of the turn's prompt were the reason; from then on they are left out.
+    """
 
     kind: Literal["attempt"] = "attempt"
     error: str
     learned_window: int = 0
+    overflow: SizesRecord | None = None
+    request: RequestRecord | None = None
+    pictures: bool = False
+
+
+class SummaryUsage(Step):
+    """What a summary cost. route: `provider/model` of the model that was asked."""
+
+    route: str
+    usage: UsageRecord
 
 
 class TrimStep(Step):
-    """A trim, as the client was told of it, with what it was decided on."""
+    """A trim, as the client was told of it, with what it was decided on.
+
+    first_turn_id, held: the cut that it left, as in `SessionState`. summary: the notes that stand for all
+    that was dropped so far, '' when there are none; summary_failure: why none were made.
+    """
 
     kind: Literal["trim"] = "trim"
     trim_id: str
@@ -125,6 +214,58 @@ class TrimStep(Step):
     tokens_after: int | None = None
     calibration: float = 1.0
     window: int = 0
+    first_turn_id: str = ""
+    held: tuple[str, ...] = ()
+    summary: str = ""
+    summary_failure: str = ""
+    used: SummaryUsage | None = None
+
+
+class ContextStep(Step):
+    """A pass of a context trimmer over the running turn, before a provider call.
+
+    attempt: how many attempts of the call had failed before it. rounds: how many there were; kept: those that
+    stay, from the first to the last each, from 0. outputs: texts in the place of results: round, place in it,
+    text. persist: the turn is changed for good. summary: the text that stands for what went. failure: why it
+    was not trimmed; then nothing of this counts. dropped_messages: rows, or results, told to the client.
+    """
+
+    kind: Literal["context"] = "context"
+    iteration: int
+    attempt: int = 0
+    strategy: str
+    rounds: int
+    kept: tuple[tuple[int, int], ...] = ()
+    outputs: tuple[tuple[int, int, str], ...] = ()
+    persist: bool = False
+    summary: str = ""
+    failure: str = ""
+    trim_id: str = ""
+    dropped_messages: int = 0
+    used: SummaryUsage | None = None
+
+
+class GoalStep(Step):
+    """What the session is about from now on, as the user or the model declared it in a turn.
+
+    supersedes: there were requests before that turn.
+    """
+
+    kind: Literal["goal"] = "goal"
+    text: str
+    turn_id: str
+    supersedes: bool = False
+
+
+class ExpandStep(Step):
+    """Turns that had been dropped came back, by the user's own wish, and the cut that is in force then."""
+
+    kind: Literal["expand"] = "expand"
+    restored_turns: int
+    kept_turns: int
+    first_turn_id: str = ""
+    dropped_turns: int = 0
+    held: tuple[str, ...] = ()
 
 
 class EndStep(Step):
@@ -139,22 +280,21 @@ class EndStep(Step):
 
 
 AnyStep = Annotated[
-    PromptStep | PartialStep | ReplyStep | ToolStep | RuntimeStep | AttemptStep | TrimStep | EndStep,
+    PromptStep
+    | PartialStep
+    | ReplyStep
+    | ToolStep
+    | RuntimeStep
+    | AttemptStep
+    | TrimStep
+    | EndStep
+    | GuardrailStep
+    | SetupStep
+    | ExpandStep
+    | ContextStep
+    | GoalStep,
     Field(discriminator="kind"),
 ]
-
-
-class SessionState(Step):
-    """The session's cut, kept beside its entries: which turns the model still gets.
-
-    first_turn_id: the oldest turn still kept ('': all are); dropped_turns: how many turns before it are gone
-    from the history, never from the transcript.
-    """
-
-    version: int = VERSION
-    first_turn_id: str = ""
-    dropped_turns: int = 0
-    history_has_trim_breadcrumb: bool = False
 
 
 ANY_STEP: TypeAdapter[AnyStep] = TypeAdapter(AnyStep, config=ConfigDict(defer_build=True))

@@ -22,8 +22,11 @@ STAMP = VENV / "wholeturn-stamp"
 HALF_MADE = VENV / "half-made"
 LOCKS = {
     "runtime": ("requirements.lock", "requirements-build.lock"),
+    "local": ("requirements.lock", "requirements-local.lock", "requirements-build.lock"),
     "dev": ("requirements-dev.lock", "requirements-build.lock"),
 }
+SERVES = {"runtime": ("runtime",), "local": ("runtime", "local"), "dev": ("runtime", "local", "dev")}
+"""Kind of environment -> what it can be used for."""
 PACKAGES = ("acp_server", "runtime", "schemas")
 # The lock decides alone what is installed and where: settings of the machine that say otherwise are left out.
 UNWANTED = (
@@ -41,19 +44,19 @@ UNWANTED = (
 def digest() -> str:
     """Changes whenever the environment has to be looked at again: locks, metadata, Python, place."""
     value = hashlib.sha256(f"{sys.version_info[:3]} {ROOT}\n".encode())
-    for name in ("requirements.lock", "requirements-dev.lock", "requirements-build.lock", "pyproject.toml"):
+    for name in (*sorted({name for names in LOCKS.values() for name in names}), "pyproject.toml"):
         value.update((ROOT / name).read_bytes())
     return value.hexdigest()
 
 
 def is_ready(kind: str) -> bool:
-    """Whether the stamp vouches for `kind`; what serves development serves running, too."""
+    """Whether the stamp vouches for `kind`, or for one that serves it, too."""
     try:
         stamped, of = STAMP.read_text().split()
     except (OSError, ValueError):
         return False
     whole = PYTHON.exists() and not HALF_MADE.exists()
-    return whole and of == digest() and stamped in (kind, "dev")
+    return whole and of == digest() and kind in SERVES.get(stamped, ())
 
 
 def run(what: str, *command: str | Path) -> None:

@@ -25,8 +25,8 @@ CONFIG = """\
 provider = "mock"
 runtime_profile = "default"
 [providers.mock]
-kind = "openai"
-base_url = "{url}/v1"
+kind = "{kind}"
+base_url = "{url}{path}"
 model = "mock-model"
 context_window = 16000
 [runtime_profiles.default]
@@ -123,19 +123,20 @@ class Rig:
     def __exit__(self, *_: object) -> None:
         self.mock.close()
 
-    def environment(self) -> Mapping[str, str]:
-        """Settings and data of its own for each agent process."""
+    def environment(self, kind: str = "openai") -> Mapping[str, str]:
+        """Settings and data of its own for each agent process. kind: how it speaks to the model."""
         self._serial += 1
         home = self.folder / f"home-{self._serial}"
         home.mkdir()
-        (home / "config.toml").write_text(CONFIG.format(url=self.mock.url))
+        path = "" if kind == "ollama" else "/v1"
+        (home / "config.toml").write_text(CONFIG.format(url=self.mock.url, kind=kind, path=path))
         return clean_environment(
             WHOLETURN_CONFIG_DIR=str(home), WHOLETURN_DATA_DIR=str(home), BARE_AGENT_URL=self.mock.url
         )
 
-    def ours(self, *, sample_memory: bool = False) -> Agent:
+    def ours(self, *, sample_memory: bool = False, kind: str = "openai") -> Agent:
         """The agent under test, just spawned."""
-        return Agent(self._ours, self.work, env=self.environment(), sample_memory=sample_memory)
+        return Agent(self._ours, self.work, env=self.environment(kind), sample_memory=sample_memory)
 
     def bare(self, *, sample_memory: bool = False) -> Agent:
         """The bare loop, just spawned."""

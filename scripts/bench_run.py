@@ -1,7 +1,7 @@
 """Measures the agent beside its baselines and judges the ratios. Run it as `scripts/bench`.
 
 Absolute figures are this machine's; the ratios are what counts, both sides measured in the same run and
-taking turns. Sections: start, turns (with memory), tools, chunks, retention. All of them by default.
+taking turns. Sections: start, turns (with memory), tools, chunks, providers, retention. By default all.
 """
 
 import argparse
@@ -11,6 +11,7 @@ import tempfile
 from pathlib import Path
 
 import bench_chunks
+import bench_providers
 import bench_retention
 import bench_start
 import bench_tools
@@ -23,6 +24,7 @@ SECTIONS = {
     "turns": bench_turns.section,
     "tools": bench_tools.section,
     "chunks": bench_chunks.section,
+    "providers": bench_providers.section,
     "retention": bench_retention.section,
 }
 SAME_AS = {"memory": "turns"}

@@ -1,6 +1,7 @@
 """A scriptable streaming model server on 127.0.0.1, for tests and measuring.
 
-It speaks OpenAI chat completions and responses, and Anthropic messages (`mock_shapes`).
+It speaks OpenAI chat completions and responses, Anthropic messages (`mock_shapes`) and Ollama's chat API
+(`mock_ollama`).
 
 What it answers is set by a JSON config, at start (--config) or while running (POST /_mock/config).
 GET /_mock/log?since=N gives one line a request, with the monotonic times at which the request had arrived
@@ -20,6 +21,8 @@ import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlsplit
 
+from mock_faults import SECONDS_STATED, Cut, frames, names, spoilt
+from mock_ollama import Ollama
 from mock_reply import Json, Reply, arguments_for, pairs, tokens, turn_of
 from mock_shapes import SHAPES, Shape
 from mock_text import reply_text
@@ -33,17 +36,24 @@ DEFAULTS: Json = {
     "tool_path": "notes.txt",  # the file that it is asked to read
     "limit_tokens": 0,  # above this many prompt tokens: a context-overflow 400
     "strict": True,  # a broken tool-call pair is a 400, as with the real providers
+    "faults": [],  # one a request, "" for none: a status, or a name of mock_faults
+    "slow_seconds": 1.0,  # before the first byte of an answer with the fault "slow"
     "log_bodies": False,  # keep each request's messages in the log
     "log_pieces": False,  # keep the time at which each streamed piece was written
     "model": "mock-model",
 }
 
 
+APIS: dict[str, Shape] = {**SHAPES, "/api/chat": Ollama()}
+"""The end of a path -> what is spoken there."""
+
+
 class State:
-    """What all requests share: the config and the log."""
+    """What all requests share: the config, the faults that are left of it, and the log."""
 
     def __init__(self, config: Json) -> None:
         self.config = {**DEFAULTS, **config}
+        self.faults = names(self.config)
         self.entries: list[Json] = []
         self.serial = itertools.count(1)
         self.lock = threading.Lock()
@@ -60,6 +70,17 @@ class State:
             function = {"name": config["tool_name"], "arguments": arguments}
             return "", {"id": f"call_{ident}", "type": "function", "function": function}
         return reply_text(turn_of(messages), config["reply_chars"]), None
+
+    def change(self, config: Json) -> Json:
+        with self.lock:
+            self.config.update(config)
+            if "faults" in config:
+                self.faults = names(config)
+            return self.config
+
+    def next_fault(self) -> str:
+        with self.lock:
+            return self.faults.pop(0) if self.faults else ""
 
     def record(self, entry: Json) -> None:
         with self.lock:
@@ -81,9 +102,11 @@ class Handler(BaseHTTPRequestHandler):
     def log_message(self, *_: object) -> None:
         """Nothing: the log is asked for by GET."""
 
-    def answer(self, status: int, value: object) -> None:
+    def answer(self, status: int, value: object, **headers: str) -> None:
         data = json.dumps(value).encode()
         self.send_response(status)
+        for name, text in headers.items():
+            self.send_header(name.replace("_", "-"), text)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
@@ -116,10 +139,9 @@ class Handler(BaseHTTPRequestHandler):
         received = time.monotonic()
         body = json.loads(raw or b"{}")
         path = urlsplit(self.path).path
-        shape = next((shape for end, shape in SHAPES.items() if path.endswith(end)), None)
+        shape = next((shape for end, shape in APIS.items() if path.endswith(end)), None)
         if path == "/_mock/config":
-            self.state.config.update(body)
-            self.answer(200, self.state.config)
+            self.answer(200, self.state.change(body))
         elif shape:
             self.complete(shape, body, {"received": received, "bytes": len(raw), "path": path})
         else:
@@ -138,6 +160,11 @@ class Handler(BaseHTTPRequestHandler):
             text, call = self.state.plan(config, chat, ident)
             entry["call"] = bool(call)
             self.respond(shape, body, entry, shape.reply(config, ident, text, call, count))
+        except Cut:
+            entry["status"] = "cut"
+            self.close_connection = True
+            self.wfile.flush()
+            self.connection.shutdown(socket.SHUT_RDWR)
         except (BrokenPipeError, ConnectionResetError):
             entry["status"] = "client went away"
         finally:
@@ -147,24 +174,34 @@ class Handler(BaseHTTPRequestHandler):
     def respond(self, shape: Shape, body: Json, entry: Json, reply: Reply) -> None:
         config = reply.config
         limit = config["limit_tokens"]
+        fault = self.state.next_fault()
         if limit and entry["tokens"] > limit:
             entry["status"] = "overflow"
             self.answer(400, shape.overflow(entry["tokens"], limit))
         elif config["strict"] and entry["pairs"] != "ok":
             entry["status"] = "bad pairs"
             self.answer(400, shape.refusal(entry["pairs"]))
+        elif fault.isdecimal():
+            entry["status"] = int(fault)
+            headers = {"Retry_After": SECONDS_STATED} if fault == "429" else {}
+            self.answer(int(fault), shape.refusal(f"the fault {fault}"), **headers)
         elif body.get("stream"):
-            self.stream(config, entry, reply)
+            entry |= {"fault": fault} if fault else {}
+            self.stream(config, entry, spoilt(fault, reply), fault)
         else:
             self.answer(200, reply.whole())
 
-    def stream(self, config: Json, entry: Json, reply: Reply) -> None:
+    def stream(self, config: Json, entry: Json, reply: Reply, fault: str = "") -> None:
+        if fault == "slow":
+            time.sleep(config["slow_seconds"])
         self.send_response(200)
-        self.send_header("Content-Type", "text/event-stream")
+        self.send_header("Content-Type", "text/html" if fault == "page" else reply.content_type)
+        if fault == "gzip":
+            self.send_header("Content-Encoding", "gzip")
         self.send_header("Transfer-Encoding", "chunked")
         self.end_headers()
         written = entry.setdefault("pieces", [])
-        for piece, data in reply.frames():
+        for piece, data in frames(fault, reply):
             self.wfile.write(b"%x\r\n%s\r\n" % (len(data), data))
             self.wfile.flush()
             if piece and config["log_pieces"]:

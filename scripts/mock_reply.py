@@ -56,6 +56,9 @@ def arguments_for(tool: Json, path: str) -> Json:
 class Reply:
     """One answer: text or a call, as frames of a stream or as one object."""
 
+    content_type = "text/event-stream"
+    nonsense = b"data: {no json\n\n"
+
     def __init__(self, config: Json, ident: str, text: str, call: Json | None, prompt_tokens: int) -> None:
         self.config, self.ident, self.text, self.call = config, ident, text, call
         self.usage = {

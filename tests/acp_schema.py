@@ -113,11 +113,11 @@ def check_result(method: str, result: object, edition: Edition = "schema-v1") ->
 
 
 @cache
-def answering_side(method: str) -> object:
+def answering_side(method: str, edition: Edition = "schema-v1") -> object:
     """Who takes a method: "agent", "client" or "protocol" for both; extensions go both ways."""
     if method.startswith("_"):
         return "protocol"
-    bodies = definitions().values()
+    bodies = definitions(edition).values()
     return next((body["x-side"] for body in bodies if body.get("x-method") == method), None)
 
 
@@ -133,8 +133,9 @@ def update_kind(method: object, params: object) -> str | None:
 class Conformance:
     """Watches both directions of one connection and raises NonConformant at the first bad message."""
 
-    def __init__(self, *, trim_exception: bool = True) -> None:
+    def __init__(self, *, trim_exception: bool = True, edition: Edition = "schema-v1") -> None:
         self._trim_exception = trim_exception
+        self._edition = edition
         self._open: dict[tuple[Side, str], str] = {}
         self._offered: set[str] = set()
 
@@ -159,9 +160,9 @@ class Conformance:
         method, params = frame["method"], frame.get("params")
         if not isinstance(method, str) or not frame.keys() <= {"jsonrpc", "id", "method", "params"}:
             raise NonConformant(f"malformed call: {sorted(frame)}")
-        if answering_side(method) not in (_other(side), "protocol"):
+        if answering_side(method, self._edition) not in (_other(side), "protocol"):
             raise NonConformant(f"the {side} must not call {method}")
-        check_params(method, params, trim_exception=self._trim_exception)
+        check_params(method, params, trim_exception=self._trim_exception, edition=self._edition)
         self._check_gate(update_kind(method, params))
         if method == "initialize" and isinstance(params, dict):
             session = params.get("clientCapabilities", {}).get("session") or {}
@@ -184,7 +185,7 @@ class Conformance:
         method = self._open.pop((_other(side), json.dumps(frame["id"])), None)
         if method is None:
             raise NonConformant(f"a result for no open request: id {frame['id']!r}")
-        check_result(method, frame["result"])
+        check_result(method, frame["result"], self._edition)
 
 
 def _other(side: Side) -> Side:

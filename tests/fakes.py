@@ -6,10 +6,20 @@ from pathlib import Path
 
 import trio
 
+from runtime.bare_client import BareClient
 from runtime.conversation import Conversation
 from runtime.errors import ToolError
-from runtime.events import AgentText, Event, HistoryTrimmed, ToolCallChanged, ToolKind
-from runtime.ports import Provider, Tool, ToolContext, ToolOutcome, ToolView
+from runtime.events import AgentText, Event, HistoryTrimmed, ToolCallChanged, ToolCallStarted, ToolKind
+from runtime.ports import (
+    PermissionOption,
+    PermissionOutcome,
+    Provider,
+    Tool,
+    ToolContext,
+    ToolOutcome,
+    ToolRequest,
+    ToolView,
+)
 from runtime.profiles import Profile, Route
 from runtime.prompt import Prompt
 from runtime.providers.scripted import ScriptedProvider
@@ -24,11 +34,17 @@ TIME = "2026-01-01T00:00:00.000Z"
 
 
 @dataclass(slots=True)
-class RecordingClient:
-    """A `Client` that keeps all events and has some unsaved files."""
+class RecordingClient(BareClient):
+    """A `Client` that keeps all events and has some unsaved files.
+
+    answer: what is chosen where permission is asked: a kind of option, "cancelled", "none" (an answer that
+    means nothing) or "never" (no answer). asked: the calls that it was asked about, with the options.
+    """
 
     events: list[Event] = field(default_factory=list)
     files: dict[str, str] = field(default_factory=dict)
+    answer: str = "allow_once"
+    asked: list[tuple[ToolCallStarted, tuple[PermissionOption, ...]]] = field(default_factory=list)
 
     async def emit(self, session_id: str, event: Event) -> None:
         await trio.lowlevel.checkpoint()
@@ -37,6 +53,16 @@ class RecordingClient:
     async def read_text_file(self, session_id: str, path: Path) -> str | None:
         await trio.lowlevel.checkpoint()
         return self.files.get(str(path))
+
+    async def request_permission(
+        self, session_id: str, call: ToolCallStarted, options: Sequence[PermissionOption]
+    ) -> PermissionOutcome:
+        await trio.lowlevel.checkpoint()
+        self.asked.append((call, tuple(options)))
+        if self.answer == "never":
+            await trio.sleep_forever()
+        chosen = next((option for option in options if option.kind == self.answer), None)
+        return PermissionOutcome(chosen, cancelled=self.answer == "cancelled")
 
     def text(self) -> str:
         """All visible text."""
@@ -62,6 +88,10 @@ class EchoTool:
 
     def view(self, arguments: Mapping[str, object], context: ToolContext) -> ToolView:
         return ToolView(f"Echo {arguments.get('text', '')}")
+
+    async def request(self, arguments: Mapping[str, object], context: ToolContext) -> ToolRequest:
+        await trio.lowlevel.checkpoint()
+        return ToolRequest("execute", str(arguments.get("text", "")))
 
     async def run(self, arguments: Mapping[str, object], context: ToolContext) -> ToolOutcome:
         text = str(arguments.get("text", ""))

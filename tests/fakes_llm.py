@@ -104,9 +104,9 @@ async def _request(stream: trio.SocketStream) -> Asked | None:
     head, _, body = data.partition(b"\r\n\r\n")
     line, *rest = head.decode().split("\r\n")
     headers = {name.lower(): value.strip() for name, _, value in (text.partition(":") for text in rest)}
-    while len(body) < int(headers["content-length"]):
+    while len(body) < int(headers.get("content-length", "0")):
         body += await stream.receive_some()
-    return Asked(line, headers, json.loads(body))
+    return Asked(line, headers, json.loads(body or b"{}"))
 
 
 async def _send(stream: trio.SocketStream, answer: Canned) -> None:

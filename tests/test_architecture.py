@@ -19,6 +19,7 @@ STREAMS_ALLOWED = {
     "acp_server/cli/": "commands for people, never the server",
     "acp_server/demo/": "a play for people, in a process of its own",
     "runtime/tools/search_worker.py": "a child process with pipes of its own",
+    "runtime/mcp/guard_worker.py": "a child process with a pipe of its own",
 }
 # Who may import inside a function, and why. Everywhere else an import stands at the top.
 LAZY_ALLOWED = {
@@ -27,6 +28,7 @@ LAZY_ALLOWED = {
     "acp_server/cli/": "each command loads only what it needs",
     "acp_server/config/": "only what the given files call for",
     "acp_server/app.py": "picks implementations by name",
+    "runtime/tools/fetch_url.py": "the HTTP client, only when a page is fetched",
     "runtime/store/opening.py": "opens the one store that is asked for",
     "runtime/store/paths.py": "platformdirs, only when the folder is not named",
 }

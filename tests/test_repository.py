@@ -15,6 +15,7 @@ from schemas.version import __version__
 
 ROOT = Path(__file__).resolve().parent.parent
 LOCKS = ("requirements.lock", "requirements-dev.lock", "requirements-build.lock")
+LOCAL_LOCK = "requirements-local.lock"
 NODE_LOCK = "tests/clients/node/package-lock.json"
 PACKAGES = ("acp_server", "runtime", "schemas")
 DOCUMENTED = (*PACKAGES, "runtime/history", "runtime/providers", "runtime/store", "runtime/tools")
@@ -108,6 +109,15 @@ def test_the_runtime_lock_covers_the_dependencies_and_the_dev_lock_covers_both()
         dict(p.split(" ;")[0].split("==") for p, _ in requirements((ROOT / n).read_text())) for n in LOCKS
     ]
     assert {k: v for k, v in pins[0].items() if pins[1][k] != v} == {}
+
+
+def test_the_lock_of_local_models_pins_the_extra_as_the_dev_lock_does():
+    text = (ROOT / LOCAL_LOCK).read_text()
+    assert lock_problems(text) == []
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    assert names(text) == {re.split(r"[<>=~! \[;]", line)[0].lower() for line in extras["local"]}
+    dev = requirements((ROOT / "requirements-dev.lock").read_text())
+    assert [entry for entry in requirements(text) if entry not in dev] == []
 
 
 def test_the_node_lock_is_whole_and_names_no_registry():

@@ -102,7 +102,7 @@ def test_ratios_are_judged():
 
 
 def test_sections_are_chosen():
-    assert wanted([]) == ["start", "turns", "tools", "chunks", "retention"]
+    assert wanted([]) == ["start", "turns", "tools", "chunks", "providers", "retention"]
     assert wanted(["tools", "memory"]) == ["turns", "tools"]
 
 
@@ -142,7 +142,7 @@ def test_the_driver_tells_noise_and_a_dead_agent(tmp_path: Path):
 def environment(tmp_path: Path, repository: Path, monkeypatch: pytest.MonkeyPatch):
     """The set-up's module, looking at a folder of its own."""
     module = importlib.import_module("_setup")
-    for name in ("requirements.lock", "requirements-dev.lock", "requirements-build.lock", "pyproject.toml"):
+    for name in (*(path.name for path in repository.glob("requirements*.lock")), "pyproject.toml"):
         (tmp_path / name).write_bytes((repository / name).read_bytes())
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "python").symlink_to(sys.executable)
@@ -157,9 +157,10 @@ def test_the_stamp_vouches_until_something_changes(environment, tmp_path: Path):
     environment.STAMP.write_text(f"runtime {environment.digest()}\n")
     assert environment.is_ready("runtime")
     assert not environment.is_ready("dev")
+    environment.STAMP.write_text(f"local {environment.digest()}\n")
+    assert [environment.is_ready(kind) for kind in ("runtime", "local", "dev")] == [True, True, False]
     environment.STAMP.write_text(f"dev {environment.digest()}\n")
-    assert environment.is_ready("runtime")
-    assert environment.is_ready("dev")
+    assert [environment.is_ready(kind) for kind in ("runtime", "local", "dev")] == [True, True, True]
     (tmp_path / "half-made").touch()
     assert not environment.is_ready("dev")
     (tmp_path / "half-made").unlink()

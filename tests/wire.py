@@ -17,7 +17,7 @@ from typing import Any
 
 import trio
 
-from tests.acp_schema import Conformance, NonConformant
+from tests.acp_schema import Conformance, Edition, NonConformant
 from tests.wire_order import Json, Order
 
 PATIENCE = 20.0
@@ -46,10 +46,10 @@ class Ended(Exception):
 class Inbox:
     """All that came from a server, in order, each line checked; and the waiting for more."""
 
-    def __init__(self, *, trim_exception: bool) -> None:
+    def __init__(self, *, trim_exception: bool, edition: Edition = "schema-v1") -> None:
         self.frames: list[Json] = []
         self.ended = trio.Event()
-        self.conformance = Conformance(trim_exception=trim_exception)
+        self.conformance = Conformance(trim_exception=trim_exception, edition=edition)
         self.order = Order()
         self.torn_is_fine = False
         self._fault: BaseException | None = None
@@ -251,6 +251,7 @@ async def start_agent(
     log: Path,
     handlers: Mapping[str, Handler] | None = None,
     trim_exception: bool = True,
+    edition: Edition = "schema-v1",
 ) -> AsyncIterator[Agent]:
     """Start a server; on leaving, end it as an editor does and check how it ended.
 
@@ -266,7 +267,7 @@ async def start_agent(
             stderr=stderr,
             start_new_session=True,
         )
-    agent = Agent(process, Inbox(trim_exception=trim_exception), log)
+    agent = Agent(process, Inbox(trim_exception=trim_exception, edition=edition), log)
     try:
         async with trio.open_nursery() as nursery:
             assert process.stdout is not None  # piped above

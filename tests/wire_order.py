@@ -11,10 +11,20 @@ from typing import Any, TypeAlias
 
 Json: TypeAlias = dict[str, Any]
 
-BETWEEN_TURNS = frozenset({"usage_update", "session_info_update", "available_commands_update"})
+BETWEEN_TURNS = frozenset(
+    {
+        "usage_update",
+        "session_info_update",
+        "available_commands_update",
+        "current_mode_update",
+        "config_option_update",
+    }
+)
 """All that may be said of a session while nobody waits for it."""
 REPLAYED = frozenset({"user_message_chunk"})
 """What only a load brings: in a live turn the editor shows its own user's words itself."""
+OPENING = ("session/new", "session/load", "session/resume", "session/fork")
+"""Requests whose answer makes a session known to the client."""
 FINAL = ("completed", "failed")
 TRIM_META = "wholeturn/history_trimmed"
 TWIN_FACTS = ("droppedMessages", "keptTurns", "reason")
@@ -106,7 +116,7 @@ class Order:
             raise Disorder(f"an answer to nothing, or a second one: {frame}")
         params = request.get("params")
         session_id = params.get("sessionId") if isinstance(params, dict) else None
-        if request["method"] in ("session/new", "session/load") and "result" in frame:
+        if request["method"] in OPENING and "result" in frame:
             self.session(frame["result"].get("sessionId", session_id)).known = True
         if isinstance(session_id, str):
             self._over(self.session(session_id), key, request["method"])

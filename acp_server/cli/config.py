@@ -32,9 +32,9 @@ def register(subparsers: _SubParsersAction[ArgumentParser]) -> None:
     add_options(show)
     show.set_defaults(run=run, do=_show)
     actions.add_parser("path", help="where settings are looked for").set_defaults(run=run, do=_path)
-    trust = subparsers.add_parser("trust", help=f"let a folder's {PROJECT_FILE} set everything")
+    trust = subparsers.add_parser("trust", help=f"let a folder's {PROJECT_FILE} and prompt files count")
     what = trust.add_mutually_exclusive_group(required=True)
-    what.add_argument("folder", nargs="?", metavar="DIR", help="trust the file as it is now")
+    what.add_argument("folder", nargs="?", metavar="DIR", help="trust its files as they are now")
     what.add_argument("--revoke", metavar="DIR", help="trust it no longer")
     what.add_argument("--list", action="store_true", help="the folders that are trusted")
     trust.set_defaults(run=run, do=_trust)
@@ -95,16 +95,21 @@ def _trust(args: Namespace, env: Mapping[str, str]) -> None:
 def _trust_folder(folder: Path, loaded: Loaded) -> None:
     from acp_server.config import check, combine, project, trust
     from acp_server.config.keys import key_text
+    from acp_server.prompt_files import project_prompts
 
-    layer = project_layer(folder)
-    if layer is None:
-        raise ConfigError(f"{folder} has no {PROJECT_FILE}")
-    combine.raise_faults(check.faults(layer))
-    trust.trust(loaded.env, folder, layer.digest)
-    gained = project.admit(layer, loaded.base.merged.tree).refused
-    print(f"Trusted: {layer.name} (sha256 {layer.digest[:12]}…), until it changes.")
-    for key, _ in gained:
-        print(f"  line {layer.find(key).line}: {key_text(key)} now counts")
+    layer, prompts = project_layer(folder), project_prompts(folder)
+    if layer is None and not prompts.commands:
+        raise ConfigError(f"{folder} has no {PROJECT_FILE} and no prompt files")
+    if layer is not None:
+        combine.raise_faults(check.faults(layer))
+    trust.trust(loaded.env, folder, "" if layer is None else layer.digest, prompts.digest)
+    if layer is not None:
+        print(f"Trusted: {layer.name} (sha256 {layer.digest[:12]}…), until it changes.")
+        for key, _ in project.admit(layer, loaded.base.merged.tree).refused:
+            print(f"  line {layer.find(key).line}: {key_text(key)} now counts")
+    if prompts.commands:
+        names = ", ".join(f"/{command.name}" for command in prompts.commands)
+        print(f"Trusted: the prompt files {names}, until one of them changes.")
 
 
 def _folder(name: str) -> Path:

@@ -10,11 +10,17 @@ def register(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
     """Add the command to the command line."""
     text = "watch a whole conversation in this folder: no key, no network"
     parser = commands.add_parser("demo", help=text, description=f"{text.capitalize()}.")
+    local = "talk to a real model that runs on this machine instead of a script"
+    parser.add_argument("--local", action="store_true", help=local)
     parser.set_defaults(run=run)
 
 
 def run(given: argparse.Namespace) -> int:
     """Play it here. Returns 0 when all went as it should."""
+    if given.local:
+        from acp_server.demo.local_play import play_local
+
+        return play_local(Path(here()))
     from acp_server.demo.play import play
 
     return play(Path(here()))

@@ -18,8 +18,15 @@ INTERRUPTED = 130
 COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("acp_server.cli.run", "ask one question here and print the answer"),
     "demo": ("acp_server.cli.demo", "watch a whole conversation in this folder: no key, no network"),
+    "sessions": ("acp_server.cli.sessions", "list, show, export, import and delete stored sessions"),
+    "replay": ("acp_server.cli.replay", "make a session's model requests again and compare them"),
+    "inspect": ("acp_server.cli.inspect", "show what fills the context of a stored session"),
+    "simulate": ("acp_server.cli.simulate", "show what a recorded session would have sent otherwise"),
     "script": ("acp_server.cli.script", "play scripted JSON-RPC fixtures against this or any ACP agent"),
+    "models": ("acp_server.cli.models", "models that run in this process: fetch one, list them"),
+    "setup": ("acp_server.cli.setup", "choose a provider and a model, store the key, try it once"),
     "config": ("acp_server.cli.config", "show the settings in force and where they are from"),
+    "permissions": ("acp_server.cli.permissions", "list and forget what you allowed or forbade for good"),
     "trust": ("acp_server.cli.config", "let a folder's .wholeturn.toml set everything"),
 }
 """Command -> (module, one line of help). A module's `register` adds its commands, each with a `run`."""

@@ -1,6 +1,7 @@
 """What the commands print: to any terminal, and to a reader who may have gone. Knows no command."""
 
 import io
+import json
 import os
 import sys
 from collections.abc import Iterator
@@ -30,6 +31,17 @@ def printing() -> Iterator[None]:
     except OSError as error:
         discard_output()
         raise OutputLost(f"the output cannot be written: {error.strerror}") from None
+
+
+def say(text: str) -> None:
+    """A line on stdout. Raises OutputLost."""
+    with printing():
+        print(text)
+
+
+def say_json(value: object) -> None:
+    """A value as a line of JSON on stdout. Raises OutputLost."""
+    say(json.dumps(value, ensure_ascii=False))
 
 
 def discard_output() -> None:

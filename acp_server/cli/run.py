@@ -5,7 +5,7 @@ import json
 import os
 import signal
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -18,6 +18,8 @@ from acp_server.config.paths import absolute, here
 from acp_server.config.settings import SessionConfig
 from acp_server.local import HANDLERS
 from acp_server.serve import log_to_stderr
+from runtime.bare_client import BareClient
+from runtime.custom_commands import meant
 from runtime.errors import WholeturnError, find_error
 from runtime.events import (
     AgentText,
@@ -28,8 +30,8 @@ from runtime.events import (
     ToolCallStarted,
     UsageChanged,
 )
-from runtime.ports import Client
-from runtime.prompt import Prompt
+from runtime.ports import Client, PermissionOption, PermissionOutcome
+from runtime.prompt import Prompt, with_goal
 from runtime.session import Session
 from runtime.unicode_text import mended
 
@@ -89,7 +91,8 @@ async def ask(options: Options, cwd: Path, text: str, printer: "Printer") -> int
 
 async def turn(session: Session, text: str, printer: "Printer") -> str:
     """The turn; an error is kept for the output, its sentence is already part of the answer."""
-    ticket = session.submit(Prompt(text, ({"type": "text", "text": text},)))
+    asked = meant(text, session.conversation.notes.commands)
+    ticket = session.submit(with_goal(Prompt(asked, ({"type": "text", "text": text},))))
     try:
         return await session.run(ticket)
     except Exception as error:
@@ -110,7 +113,7 @@ async def cancel_on_interrupt(session: Session) -> None:
 
 
 @dataclass(slots=True)
-class Printer:
+class Printer(BareClient):
     """A `Client` at a terminal. With as_json only one object is printed, at the end."""
 
     as_json: bool = False
@@ -142,9 +145,12 @@ class Printer:
             case _:
                 pass
 
-    async def read_text_file(self, session_id: str, path: Path) -> str | None:
-        """A terminal has no unsaved buffers."""
-        return None
+    async def request_permission(
+        self, session_id: str, call: ToolCallStarted, options: Sequence[PermissionOption]
+    ) -> PermissionOutcome:
+        """Nobody is there to answer, so nothing is allowed; the person hears of it."""
+        self._note(f"{call.title}: not allowed; `--mode`, or a rule in [permissions], can allow it")
+        return PermissionOutcome()
 
     def close(self) -> None:
         """End the output: a last newline, or the JSON object."""

@@ -6,31 +6,54 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
-from acp_server.config.keys import Key, table
+from acp_server.config.keys import table
+from acp_server.config.loop_context import helpers, loop_context
 from acp_server.config.merge import Merged
+from acp_server.config.models import all_models, chain, key_variables, model_of, path_of
 from acp_server.config.nearest import IMPLIED_AGENT, default_agent, only_provider
-from acp_server.config.paths import absolute, default_store
-from acp_server.config.settings import AcpSettings, AgentConfig, SessionConfig
-from runtime.profiles import PRESETS, HistoryPruning, Profile, Route, route_window
+from acp_server.config.paths import answers_dir, default_store
+from acp_server.config.settings import (
+    AcpSettings,
+    AgentConfig,
+    ModelConfig,
+    PermissionSettings,
+    SessionConfig,
+    ToolConfig,
+)
+from runtime.profiles import GOAL_TOOL, PRESETS, HistoryPruning, Profile
 
 if TYPE_CHECKING:  # the schema is not loaded by a start without any setting
-    from runtime.providers.settings import ProviderSettings
-    from schemas.config import AcpSection, AgentSection, ProfileSection, ProviderSection, PruningSection
+    from runtime.mcp.settings import McpSettings
+    from schemas.config import (
+        AcpSection,
+        AgentSection,
+        FetchSection,
+        PermissionsSection,
+        ProfileSection,
+        PruningSection,
+    )
 
-_OPENAI = ("OPENAI_API_KEY", "https://api.openai.com/")
-KEY_VARIABLES: Mapping[str, tuple[str, str]] = {
-    "openai": _OPENAI,
-    "openai_responses": _OPENAI,
-    "anthropic": ("ANTHROPIC_API_KEY", "https://api.anthropic.com/"),
-}
-"""Kind -> the variable that its maker's key stands in, and the maker's own address."""
 DEFAULT_PROFILE = "default"
 MEMORY = "memory"
 
 
 def build(merged: Merged, env: Mapping[str, str], warnings: tuple[str, ...] = ()) -> SessionConfig:
     """Settings of the default agent. The tree must have passed `check` and `references`."""
-    return SessionConfig(_agent(merged), _acp(merged), _store(merged, env), warnings)
+    agent, models = _models(merged)
+    known = profiles(merged, agent.profile)
+    return SessionConfig(
+        agent,
+        _acp(merged),
+        _store(merged, env),
+        warnings,
+        models,
+        known,
+        mcp=_mcp(merged),
+        tools=_tools(merged),
+        permissions=_permissions(merged, env),
+        helpers=helpers(merged, known),
+        redact=tuple(cast("list[str]", merged.tree.get("redact", []))),
+    )
 
 
 def chosen_names(merged: Merged) -> tuple[str, str | None, str]:
@@ -56,66 +79,39 @@ def profile(merged: Merged, name: str) -> Profile:
         keep_tool_context_turns=section.get("keep_tool_context_turns", base.keep_tool_context_turns),
         max_tool_result_chars=section.get("max_tool_result_chars", base.max_tool_result_chars),
         max_tool_iterations=section.get("max_tool_iterations", base.max_tool_iterations),
+        max_approvals=section.get("max_approvals", base.max_approvals),
         running_turn_overflow=section.get("running_turn_overflow", base.running_turn_overflow),
+        retention=section.get("retention", base.retention),
+        dropped_turns=section.get("dropped_turns", base.dropped_turns),
+        summary_model=section.get("summary_model", base.summary_model),
+        loop_context=loop_context(section.get("loop_context")),
+        tools=_tool_names(section, base),
         history_pruning=_pruning(section.get("history_pruning", {}), base.history_pruning),
     )
 
 
-def key_variable(section: ProviderSection) -> str:
-    """The variable that holds the key. A maker's own is taken for the maker's own address and no other."""
-    implied, address = KEY_VARIABLES.get(section.get("kind", ""), ("", ""))
-    at_home = f"{section.get('base_url', address).rstrip('/')}/".startswith(address)
-    return section.get("api_key_env", implied if at_home else "")
+def _tool_names(section: ProfileSection, base: Profile) -> tuple[str, ...]:
+    """The tools that are named, else the base's; where goals decide what is kept, the model may set one."""
+    names = tuple(section.get("tools", base.tools))
+    goals = section.get("retention") == "head-tail" and "tools" not in section
+    return (*names, GOAL_TOOL) if goals else names
 
 
-def _agent(merged: Merged) -> AgentConfig:
-    name, provider_name, profile_name = chosen_names(merged)
+def profiles(merged: Merged, first: Profile) -> tuple[Profile, ...]:
+    """Every profile and preset by name, `first` in front."""
+    names = dict.fromkeys((first.name, *table(merged.tree, "runtime_profiles"), *PRESETS))
+    return tuple(profile(merged, name) for name in names)
+
+
+def _models(merged: Merged) -> tuple[AgentConfig, tuple[ModelConfig, ...]]:
+    """The default agent, and all models that it may be switched to."""
+    name, provider, profile_name = chosen_names(merged)
     section = cast("AgentSection", table(merged.tree, "agents", name))
-    provider = _provider(merged, provider_name) if provider_name else None
-    model = cast("ProviderSection", table(merged.tree, "providers", provider_name or ""))
-    return AgentConfig(
-        name=name,
-        provider=provider,
-        route=_route(merged, provider, section.get("model", "")) if provider else None,
-        profile=profile(merged, profile_name),
-        system_prompt=section.get("system_prompt"),
-        prompt_tools=model.get("tools") == "prompt",
-        token_counter=model.get("token_counter", "heuristic"),
-    )
-
-
-def _provider(merged: Merged, name: str) -> ProviderSettings:
-    key: Key = ("providers", name)
-    section = cast("ProviderSection", table(merged.tree, *key))
-    # Only a start with a provider needs it, and then the provider needs it anyway.
-    from runtime.providers.settings import ProviderSettings
-
-    options = dict(section.get("options", {}))
-    if "script" in section:
-        options["script"] = _path(merged, (*key, "script"), section["script"])
-    return ProviderSettings(
-        name=name,
-        kind=section["kind"],
-        base_url=section.get("base_url", ""),
-        api_key_env=key_variable(section),
-        model=section.get("model", ""),
-        context_window=section.get("context_window", 0),
-        max_output_tokens=section.get("max_output_tokens"),
-        headers=section.get("headers", {}),
-        options=options,
-        source=merged.place(key),
-    )
-
-
-def _route(merged: Merged, provider: ProviderSettings, model: str) -> Route:
-    section = cast("ProviderSection", table(merged.tree, "providers", provider.name))
-    return Route(
-        provider=provider.name,
-        model=model or provider.model,
-        context_window=route_window(provider.model, model, provider.context_window or None),
-        max_output_tokens=provider.max_output_tokens,
-        output_counted_apart=section.get("output_counted_apart", False),
-    )
+    agent = AgentConfig(name, None, None, profile(merged, profile_name), section.get("system_prompt"))
+    if not provider:
+        return agent, ()
+    first = model_of(merged, provider, section.get("model", ""))
+    return agent.using(first)._replace(fallback=chain(merged, name, first)), all_models(merged, first)
 
 
 def _pruning(section: PruningSection, base: HistoryPruning) -> HistoryPruning:
@@ -124,6 +120,30 @@ def _pruning(section: PruningSection, base: HistoryPruning) -> HistoryPruning:
         base,
         enabled=section.get("enabled", base.enabled),
         max_tokens=section.get("max_tokens", base.max_tokens),
+    )
+
+
+def _mcp(merged: Merged) -> McpSettings | None:
+    if "mcp" not in merged.tree and "mcp_servers" not in merged.tree:
+        return None
+    from acp_server.config.mcp import mcp_settings
+
+    return mcp_settings(merged)
+
+
+def _tools(merged: Merged) -> ToolConfig:
+    section = cast("FetchSection", table(merged.tree, "fetch"))
+    return ToolConfig(section.get("private_addresses", False), tuple(sorted(key_variables(merged.tree))))
+
+
+def _permissions(merged: Merged, env: Mapping[str, str]) -> PermissionSettings:
+    section = cast("PermissionsSection", table(merged.tree, "permissions"))
+    return PermissionSettings(
+        section.get("mode", "ask"),
+        tuple(section.get("allow", ())),
+        tuple(section.get("ask", ())),
+        tuple(section.get("deny", ())),
+        answers_dir(env),
     )
 
 
@@ -140,9 +160,4 @@ def _store(merged: Merged, env: Mapping[str, str]) -> str:
     store = merged.tree.get("store")
     if not isinstance(store, str):
         return default_store(env)
-    return MEMORY if store == MEMORY else _path(merged, ("store",), store)
-
-
-def _path(merged: Merged, key: Key, path: str) -> str:
-    owner = merged.owner(key)
-    return absolute(path, owner.folder if owner else ".")
+    return MEMORY if store == MEMORY else path_of(merged, ("store",), store)

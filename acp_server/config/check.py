@@ -13,6 +13,12 @@ from schemas.config import (
     AcpSection,
     AgentSection,
     ConfigFile,
+    FetchSection,
+    McpSection,
+    McpServerSection,
+    ModelSection,
+    PermissionsSection,
+    PriceSection,
     ProfileSection,
     ProviderSection,
     PruningSection,
@@ -27,9 +33,15 @@ PLACES: tuple[tuple[str, object], ...] = (
     ("", ConfigFile),
     ("agents.NAME.", AgentSection),
     ("providers.NAME.", ProviderSection),
+    ("providers.NAME.models.NAME.", ModelSection),
+    ("providers.NAME.models.NAME.price.", PriceSection),
     ("runtime_profiles.NAME.", ProfileSection),
     ("runtime_profiles.NAME.history_pruning.", PruningSection),
     ("acp.", AcpSection),
+    ("fetch.", FetchSection),
+    ("permissions.", PermissionsSection),
+    ("mcp.", McpSection),
+    ("mcp_servers.NAME.", McpServerSection),
 )
 
 NAMES_OF_TYPES: tuple[tuple[type | tuple[type, ...], str], ...] = (
@@ -49,6 +61,10 @@ ADVICE: Mapping[str, str] = {
 
 PATTERNS: Mapping[str, str] = {
     "base_url": "must be an http:// or https:// address",
+    "url": "must be an http:// or https:// address",
+    "env": "must be a variable's name with a value without NUL characters",
+    "pass_env": "must hold names of environment variables (letters, digits, _)",
+    "bearer_env": "must be the name of an environment variable (letters, digits, _), never the token itself",
     "api_key_env": "must be the name of an environment variable (letters, digits, _), never the key itself",
     "system_prompt": "must not hold a NUL character",
     "headers": "must be a header name with a value in plain ASCII on one line",
@@ -69,7 +85,23 @@ def faults(layer: Layer) -> list[str]:
             for key, detail in found[:MOST_FAULTS]
         ]
         return [*told, *more(len(found))]
-    return []
+    rules = _rule_faults(layer) if "permissions" in layer.tree else []
+    return rules + (_pattern_faults(layer) if "redact" in layer.tree else [])
+
+
+def _rule_faults(layer: Layer) -> list[str]:
+    # Loaded here alone: it brings the rules' grammar and the names of the tools.
+    from acp_server.config.permissions import rule_faults
+
+    found = list(rule_faults(layer))
+    return [*found[:MOST_FAULTS], *more(len(found))]
+
+
+def _pattern_faults(layer: Layer) -> list[str]:
+    from acp_server.config.redaction import pattern_faults
+
+    found = list(pattern_faults(layer))
+    return [*found[:MOST_FAULTS], *more(len(found))]
 
 
 def more(count: int) -> list[str]:
@@ -101,6 +133,12 @@ def _wanted(what: str) -> Writer:
     return lambda _key, _context, value: f"must be {what}, but is {_type_name(value)}"
 
 
+def _text(_key: Key, _context: Mapping[str, object], value: object) -> str:
+    if isinstance(value, list):
+        return "must be a list of texts in quotes"
+    return f"must be text in quotes, but is {_type_name(value)}"
+
+
 def _bound(words: str, name: str) -> Writer:
     return lambda _key, context, value: f"must be {words} {context[name]}, but is {printable(str(value), 40)}"
 
@@ -120,7 +158,7 @@ def _unknown(key: Key, _context: Mapping[str, object], _value: object) -> str:
         return f"is no known key here; did you mean {elsewhere[0]}?"
     if here:
         return f"is no known key{hint(word, siblings)}"
-    everywhere = {name: place for place, section in PLACES for name in keys_of(section)}
+    everywhere = {name: place for place, section in reversed(PLACES) for name in keys_of(section)}
     close = nearest(word, everywhere)
     return f"is no known key; the nearest is {everywhere[close]}{close}" if close else "is no known key"
 
@@ -144,10 +182,12 @@ SENTENCES: Mapping[str, Writer] = {
     "literal_error": _choice,
     "string_pattern_mismatch": _pattern,
     "dict_type": _wanted("a table"),
-    "string_type": _wanted("text in quotes"),
+    "list_type": _wanted("a list"),
+    "string_type": _text,
     "bool_type": _wanted("true or false"),
     "int_type": _wanted("a whole number"),
     "float_type": _wanted("a number"),
+    "finite_number": lambda _key, _context, _value: "must be a number that is finite",
     "greater_than_equal": _bound("at least", "ge"),
     "less_than_equal": _bound("at most", "le"),
     "less_than": _bound("less than", "lt"),

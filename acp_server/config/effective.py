@@ -1,20 +1,22 @@
 """Every setting that is in force, with its value and where it is from. Pure; prints nothing."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import fields, replace
+from dataclasses import asdict, fields, replace
 from typing import NamedTuple, cast
 
-from acp_server.config.build import chosen_names, key_variable, profile
+from acp_server.config.build import chosen_names, profile
 from acp_server.config.keys import Key, leaves, subtree, table
 from acp_server.config.layers import DEFAULT, Origin
 from acp_server.config.load import View
 from acp_server.config.merge import Merged
+from acp_server.config.models import key_variable
 from acp_server.config.secrets import showable
 from runtime.profiles import DEFAULT_CONTEXT_TOKENS, DEFAULT_MAX_TURNS, PRESETS, Profile
 from schemas.config import ProviderSection
 
 ONLY_PROVIDER = Origin("derived", "the only one")
 PRUNING_KEYS = ("enabled", "max_tokens")
+RULES = ("allow", "ask", "deny")
 
 
 class Setting(NamedTuple):
@@ -27,14 +29,16 @@ class Setting(NamedTuple):
 
 
 def settings_in_force(view: View, env: Mapping[str, str]) -> list[Setting]:
-    """In the order of a file: what is global first, then agents, providers, profiles, acp."""
+    """In the order of a file: what is global first, then agents, providers, profiles, acp, MCP."""
     merged = view.merged
-    return [*_global(view), *_agents(merged), *_providers(merged, env), *_profiles(merged), *_acp(view)]
+    named = [*_agents(merged), *_providers(merged, env), *_profiles(merged)]
+    return [*_global(view), *named, *_acp(view), *_permissions(view), _fetch(view), *_mcp(merged)]
 
 
 def _global(view: View) -> Iterator[Setting]:
     yield Setting(("default_agent",), view.config.agent.name, view.merged.origin(("default_agent",)))
     yield Setting(("store",), view.config.store, view.merged.origin(("store",)))
+    yield Setting(("redact",), list(view.config.redact), view.merged.origin(("redact",)))
 
 
 def _agents(merged: Merged) -> Iterator[Setting]:
@@ -61,7 +65,12 @@ def _providers(merged: Merged, env: Mapping[str, str]) -> Iterator[Setting]:
 
 
 def _key_note(variable: str, env: Mapping[str, str]) -> str:
-    return "is set" if env.get(variable) else "not set"
+    # Loaded here alone: a session needs no listing.
+    from acp_server.config.keystore import is_stored
+
+    if env.get(variable):
+        return "is set"
+    return "stored" if is_stored(env, variable) else "not set"
 
 
 def _profiles(merged: Merged) -> Iterator[Setting]:
@@ -84,9 +93,19 @@ def _in_force(found: Profile) -> dict[Key, object]:
     plain: dict[Key, object] = {
         (entry.name,): getattr(found, entry.name)
         for entry in fields(found)
-        if entry.name not in ("name", "history_pruning")
+        if entry.name not in ("name", "history_pruning", "loop_context", "summary_model")
     }
-    return plain | {("history_pruning", word): getattr(found.history_pruning, word) for word in PRUNING_KEYS}
+    if found.summary_model:
+        plain[("summary_model",)] = found.summary_model
+    plain |= {("history_pruning", word): getattr(found.history_pruning, word) for word in PRUNING_KEYS}
+    return plain | _context(found)
+
+
+def _context(found: Profile) -> dict[Key, object]:
+    if found.loop_context is None:
+        return {}
+    context = asdict(found.loop_context) | {"options": dict(found.loop_context.options)}
+    return {("loop_context", word): value for word, value in context.items() if value}
 
 
 def _turns(found: Profile) -> int:
@@ -106,3 +125,21 @@ def _acp(view: View) -> Iterator[Setting]:
     for word, value in view.config.acp._asdict().items():
         key = ("acp", word)
         yield Setting(key, value, view.merged.origin(key))
+
+
+def _permissions(view: View) -> Iterator[Setting]:
+    found = view.config.permissions
+    for word, value in (("mode", found.mode), *((word, list(getattr(found, word))) for word in RULES)):
+        key = ("permissions", word)
+        yield Setting(key, list(value) if isinstance(value, tuple) else value, view.merged.origin(key))
+
+
+def _fetch(view: View) -> Setting:
+    key = ("fetch", "private_addresses")
+    return Setting(key, view.config.tools.private_addresses, view.merged.origin(key))
+
+
+def _mcp(merged: Merged) -> Iterator[Setting]:
+    for word in ("mcp", "mcp_servers"):
+        for key, value in leaves(table(merged.tree, word), (word,)):
+            yield Setting(key, showable(key, value), merged.origin(key))

@@ -37,16 +37,27 @@ class Merged:
 
 
 def merge(layers: Iterable[Layer]) -> Merged:
-    """Weaker first. Tables are joined, everything else is replaced by what comes later."""
+    """Weaker first. Tables and lists of rules are joined, all else is replaced by what comes later."""
     merged = Merged()
     for layer in layers:
         _undo(merged, layer)
         for key, value in leaves(layer.tree):
             if value == {} and isinstance(subtree(merged.tree, key), dict):
                 continue
-            put(merged.tree, key, value)
+            put(merged.tree, key, _joined(merged, key, value))
             merged.owners[key] = layer
     return merged
+
+
+def _joined(merged: Merged, key: Key, value: object) -> object:
+    """Permission rules of all sources count: no later one may take back what an earlier one denies.
+
+    The same holds for what is to be taken out of texts.
+    """
+    before = subtree(merged.tree, key)
+    if key[0] in ("permissions", "redact") and isinstance(value, list) and isinstance(before, list):
+        return [*before, *(rule for rule in value if rule not in before)]
+    return value
 
 
 def _undo(merged: Merged, layer: Layer) -> None:

@@ -9,13 +9,14 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 PREFIX = "WHOLETURN_"
-NO_SETTINGS = ("WHOLETURN_CONFIG_DIR", "WHOLETURN_DATA_DIR", "WHOLETURN_LOG")
+NO_SETTINGS = ("WHOLETURN_CONFIG_DIR", "WHOLETURN_DATA_DIR", "WHOLETURN_LOG", "WHOLETURN_UNSTABLE")
 """Variables of ours that stand for no key of the file."""
 
 NAMED = (
     ("provider", "NAME", "provider of the default agent, or a kind of provider"),
     ("model", "NAME", "model of the default agent"),
     ("profile", "NAME", "runtime profile of the default agent, or a preset's name"),
+    ("mode", "MODE", "permission mode that sessions begin in: ask, accept_edits, plan or yolo"),
     ("store", "PATH", 'where sessions are kept, or "memory"'),
 )
 
@@ -28,6 +29,7 @@ class Options(NamedTuple):
     provider: str | None = None
     model: str | None = None
     profile: str | None = None
+    mode: str | None = None
     store: str | None = None
 
     def set_something(self) -> bool:

@@ -35,6 +35,14 @@ def default_store(env: Mapping[str, str]) -> str:
     return str(data_dir(env) / "sessions.db")
 
 
+def answers_dir(env: Mapping[str, str]) -> str:
+    """Where answers about permission that hold for good are kept; '' for nowhere, without a home folder."""
+    try:
+        return str(config_dir(env) / "permissions")
+    except ConfigError:
+        return ""
+
+
 def here() -> str:
     """The folder that the process stands in. One that was removed under it counts as the root."""
     try:

@@ -11,7 +11,9 @@ from typing import NamedTuple
 from acp_server.config.check import MOST_FAULTS, more
 from acp_server.config.keys import Key, Tree, key_text, leaves, put, subtree, table
 from acp_server.config.layers import Layer
+from acp_server.config.models import pair_of
 from acp_server.config.nearest import IMPLIED_AGENT
+from runtime.profiles import BUILT_IN_CONTEXTS
 
 FORBIDDEN = "a project file that is not trusted may not set it"
 NOT_YOURS = "it names {what} that your own settings do not have"
@@ -50,6 +52,14 @@ def refusals(admitted: Admitted) -> list[str]:
 
 def _reason(key: Key, value: object, own: Tree) -> str | None:
     match key:
+        case ("runtime_profiles", _, "tools") | ("runtime_profiles", _, "loop_context", "options", *_):
+            # Limits may be set by anyone; what the agent can do may not.
+            return FORBIDDEN
+        case ("runtime_profiles", _, "loop_context", "strategy"):
+            # Any other strategy is code.
+            return None if value in BUILT_IN_CONTEXTS else FORBIDDEN
+        case ("runtime_profiles", _, "loop_context", "model") | ("runtime_profiles", _, "summary_model"):
+            allowed, what = _names_a_model(value, own), "a model"
         case ("runtime_profiles", *_) | ("agents", _, "runtime_profile"):
             allowed, what = _agent_is_known(key, own), "an agent"
         case ("default_agent",):
@@ -67,15 +77,21 @@ def _agent_is_known(key: Key, own: Tree) -> bool:
     return key[0] != "agents" or key[1] in _agents(own)
 
 
+def _names_a_model(value: object, own: Tree) -> bool:
+    pair = pair_of(own, value) if isinstance(value, str) else None
+    return pair is not None and (not pair[1] or pair[1] in _models(own))
+
+
 def _agents(own: Tree) -> set[object]:
     return set(table(own, "agents")) or {IMPLIED_AGENT}
 
 
 def _models(own: Tree) -> set[object]:
     sections = [(kind, name, "model") for kind in ("agents", "providers") for name in table(own, kind)]
-    return {subtree(own, key) for key in sections} - {None}
+    listed = {model for name in table(own, "providers") for model in table(own, "providers", name, "models")}
+    return {subtree(own, key) for key in sections} - {None} | listed
 
 
 def _named_by(key: Key) -> Key:
-    """A whole provider or an unknown agent is one refusal, not one for each of its keys."""
-    return key[:2] if key[0] == "providers" else key
+    """A whole provider or server is one refusal, not one for each of its keys."""
+    return key[:2] if key[0] in ("providers", "mcp_servers") else key

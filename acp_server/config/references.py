@@ -4,12 +4,15 @@ from collections.abc import Iterator, Mapping
 from itertools import chain, islice
 
 from acp_server.config.keys import Key, Tree, key_text, leaves, printable, subtree, table
+from acp_server.config.loop_context import context_faults, context_remarks
+from acp_server.config.mcp import mcp_faults
 from acp_server.config.merge import Merged
+from acp_server.config.models import pair_of
 from acp_server.config.nearest import IMPLIED_AGENT, default_agent, hint
 from acp_server.config.shorts import KINDS
-from runtime.profiles import PRESETS
+from runtime.profiles import GOAL_TOOL, PRESETS, TOOLS
 
-HTTP_KINDS = ("openai", "openai_responses", "anthropic")
+HTTP_KINDS = ("openai", "openai_responses", "anthropic", "ollama")
 OF_KIND: Mapping[str, tuple[str, ...]] = {
     "base_url": HTTP_KINDS,
     "api_key_env": HTTP_KINDS,
@@ -21,13 +24,13 @@ OF_KIND: Mapping[str, tuple[str, ...]] = {
 
 def faults(merged: Merged, limit: int) -> list[str]:
     """What keeps the merged settings from being used, the first `limit` of it."""
-    looks = (_lost_names, _provider_faults, _unsettled_agent, _store_fault)
+    looks = (_lost_names, _provider_faults, _unsettled_agent, _store_fault, mcp_faults, context_faults)
     return list(islice(chain.from_iterable(look(merged) for look in looks), limit))
 
 
 def remarks(merged: Merged, limit: int) -> list[str]:
     """What is accepted and does not do what it says, the first `limit` of it."""
-    return list(islice(_remarks(merged), limit))
+    return list(islice(chain(_remarks(merged), context_remarks(merged)), limit))
 
 
 def _remarks(merged: Merged) -> Iterator[str]:
@@ -36,11 +39,18 @@ def _remarks(merged: Merged) -> Iterator[str]:
             case ("runtime_profiles", _, "context_compact_ratio") if not _counts(value):
                 text = f"{key_text(key)} = {value} counts as unset: it must be above 0 and at most 1"
                 yield merged.says(key, text)
+            case ("runtime_profiles", profile, "summary_model") if not _summarizes(merged, profile):
+                text = f'{key_text(key)} has no effect without dropped_turns = "summarize"'
+                yield merged.says(key, text)
             case ("runtime_profiles", _, "history_pruning", "keep_recent" | "collapse_tool_results"):
                 text = f"{key_text(key)} has no effect any more; use keep_tool_context_turns"
                 yield merged.says(key, text)
             case _:
                 pass
+
+
+def _summarizes(merged: Merged, profile: str) -> bool:
+    return table(merged.tree, "runtime_profiles", profile).get("dropped_turns") == "summarize"
 
 
 def _counts(ratio: object) -> bool:
@@ -53,6 +63,11 @@ def _lost_names(merged: Merged) -> Iterator[str]:
     for agent in table(tree, "agents"):
         yield from _lost(merged, ("agents", agent, "provider"), "provider", table(tree, "providers"))
         yield from _lost(merged, ("agents", agent, "runtime_profile"), "runtime profile", profiles)
+        yield from _lost_models(merged, ("agents", agent, "fallback"))
+    for profile in table(tree, "runtime_profiles"):
+        yield from _lost_tools(merged, ("runtime_profiles", profile, "tools"))
+        for words in (("summary_model",), ("loop_context", "model")):
+            yield from _lost_models(merged, ("runtime_profiles", profile, *words))
     yield from _lost(merged, ("default_agent",), "agent", table(tree, "agents") or (IMPLIED_AGENT,))
 
 
@@ -63,6 +78,32 @@ def _lost(merged: Merged, key: Key, what: str, known: Tree | tuple[str, ...]) ->
             f'{key_text(key)} names the {what} "{printable(named)}", which is not there{hint(named, known)}'
         )
         yield merged.says(key, text)
+
+
+def _lost_tools(merged: Merged, key: Key) -> Iterator[str]:
+    entries = subtree(merged.tree, key)
+    for name in entries if isinstance(entries, list) else ():
+        if isinstance(name, str) and name not in (*TOOLS, GOAL_TOOL):
+            text = f'{key_text(key)} names the tool "{printable(name)}", which is not there'
+            yield merged.says(key, f"{text}{hint(name, TOOLS)}")
+
+
+def _lost_models(merged: Merged, key: Key) -> Iterator[str]:
+    """Models whose provider is not there, of a chain or alone. Any may be named of one that is."""
+    entries = subtree(merged.tree, key)
+    entries = [entries] if isinstance(entries, str) else entries
+    named = [entry for entry in entries if isinstance(entry, str)] if isinstance(entries, list) else []
+    for entry in named:
+        if pair_of(merged.tree, entry) is None:
+            known = {"/".join(filter(None, pair)) for pair in _models(merged.tree)}
+            text = f'{key_text(key)} names "{printable(entry)}", which is no model of a known provider'
+            yield merged.says(key, f"{text}{hint(entry, known)}")
+
+
+def _models(tree: Tree) -> Iterator[tuple[str, ...]]:
+    for provider in table(tree, "providers"):
+        yield provider, str(table(tree, "providers", provider).get("model") or "")
+        yield from ((provider, model) for model in table(tree, "providers", provider, "models"))
 
 
 def _provider_faults(merged: Merged) -> Iterator[str]:

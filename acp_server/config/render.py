@@ -45,7 +45,7 @@ def _source(layer: Layer, untrusted: bool) -> dict[str, object]:
 def _entry(setting: Setting) -> dict[str, object]:
     origin = setting.origin
     place = {"name": origin.name} | ({"line": origin.line} if origin.line else {}) if origin.name else {}
-    note = {"is_set": setting.note == "is set"} if setting.note else {}
+    note = {"is_set": setting.note != "not set"} if setting.note else {}
     return {"key": key_text(setting.key), "value": setting.value, "source": origin.source, **place, **note}
 
 
@@ -75,6 +75,17 @@ def _line(setting: Setting) -> Iterator[str]:
     if len(left) <= COLUMN - 2 or len(left) + 2 + len(place) <= WIDTH:
         yield f"{left:<{COLUMN - 2}}  {place}" if len(place) <= WIDTH - COLUMN else f"{left}  {place}"
         return
+    if isinstance(setting.value, list | tuple):
+        yield f"{key_text(setting.key[-1:])} = ["
+        yield from wrap(
+            _value(setting.value)[1:-1],
+            WIDTH,
+            initial_indent="  ",
+            subsequent_indent="  ",
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        left = "]"
     yield left  # a long value is shown whole all the same
     yield f"    {place}"
 

@@ -9,7 +9,7 @@ from typing import get_args
 
 from acp_server.config.keys import Key, Tree, subtree, table
 from acp_server.config.nearest import IMPLIED_AGENT, default_agent, only_provider
-from schemas.config import ProviderKind
+from schemas.config_values import ProviderKind
 
 OF_AGENT = {"model": "model", "profile": "runtime_profile"}
 OF_PROVIDER = {
@@ -20,7 +20,7 @@ OF_PROVIDER = {
 }
 """A provider's short names, and the kind of provider that is meant when none is configured."""
 OF_ALL = ("default_agent", "store")
-SHORT_NAMES = ("provider", *OF_AGENT, *OF_PROVIDER, *OF_ALL)
+SHORT_NAMES = ("provider", *OF_AGENT, *OF_PROVIDER, *OF_ALL, "mode")
 KINDS: tuple[str, ...] = get_args(ProviderKind)
 
 
@@ -28,6 +28,8 @@ def expand(given: Mapping[str, object], tree: Tree) -> dict[Key, tuple[object, s
     """Keys with their values, and the short name each is from. `tree`: everything the sources say so far."""
     agent = ("agents", str(given.get("default_agent") or default_agent(tree) or IMPLIED_AGENT))
     keys: dict[Key, tuple[object, str]] = {(name,): (given[name], name) for name in OF_ALL if name in given}
+    if "mode" in given:
+        keys[("permissions", "mode")] = (given["mode"], "mode")
     keys |= {(*agent, key): (given[name], name) for name, key in OF_AGENT.items() if name in given}
     cause = next((name for name in ("provider", *OF_PROVIDER) if name in given), None)
     if cause:

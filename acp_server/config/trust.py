@@ -17,10 +17,13 @@ from runtime.errors import ConfigError
 
 
 class Trusted(NamedTuple):
-    """A folder, links resolved, and the sha256 of the project file as it was when it was trusted."""
+    """A folder, links resolved, with what was trusted there: the sha256 of the project file as it was then,
+    and of its prompt files; '' for none.
+    """
 
     folder: str
     digest: str
+    prompts: str = ""
 
 
 def resolved(folder: str | Path) -> str:
@@ -30,15 +33,21 @@ def resolved(folder: str | Path) -> str:
 
 def is_trusted(env: Mapping[str, str], folder: str | Path, digest: str) -> bool:
     """Whether the user trusted this content in this folder. An unreadable record is no trust."""
-    real = resolved(folder)
-    return _read(_record(env, real)) == Trusted(real, digest)
+    found = _found(env, folder)
+    return found is not None and bool(digest) and found.digest == digest
 
 
-def trust(env: Mapping[str, str], folder: str | Path, digest: str) -> None:
+def are_prompts_trusted(env: Mapping[str, str], folder: str | Path, digest: str) -> bool:
+    """The same for the folder's prompt files, all together."""
+    found = _found(env, folder)
+    return found is not None and bool(digest) and found.prompts == digest
+
+
+def trust(env: Mapping[str, str], folder: str | Path, digest: str, prompts: str = "") -> None:
     """Remember it, over what was remembered of that folder. Raises ConfigError."""
     real = resolved(folder)
     record = _record(env, real)
-    text = json.dumps({"folder": real, "sha256": digest})
+    text = json.dumps({"folder": real, "sha256": digest, "prompts": prompts})
     try:
         record.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         new = record.with_suffix(f".{os.getpid()}.new")
@@ -71,7 +80,14 @@ def trusted_folders(env: Mapping[str, str]) -> list[Trusted]:
 
 def described(entry: Trusted) -> str:
     """One line of a list."""
-    return f"{printable(entry.folder, 4096)} (sha256 {entry.digest[:12]}…)"
+    what = f"sha256 {entry.digest[:12]}…" if entry.digest else "its prompt files"
+    return f"{printable(entry.folder, 4096)} ({what})"
+
+
+def _found(env: Mapping[str, str], folder: str | Path) -> Trusted | None:
+    real = resolved(folder)
+    found = _read(_record(env, real))
+    return found if found is not None and found.folder == real else None
 
 
 def _records(env: Mapping[str, str]) -> Iterator[Path]:
@@ -90,4 +106,4 @@ def _read(record: Path) -> Trusted | None:
         return None
     if not isinstance(content, dict):
         return None
-    return Trusted(str(content.get("folder")), str(content.get("sha256")))
+    return Trusted(str(content.get("folder")), str(content.get("sha256")), str(content.get("prompts", "")))

@@ -127,11 +127,15 @@ class Stage:
     def _prompt(self, act: Act) -> dict[str, object]:
         return {"sessionId": self.session_id, "prompt": [{"type": "text", "text": act.prompt}]}
 
-    def _start(self, acts: Sequence[Act]) -> Peer:
+    def settings(self, acts: Sequence[Act]) -> str:
+        """The settings file of a server that has these acts before it."""
         script = self.scratch / "script.json"
         script.write_text(json.dumps({"replies": [reply for act in acts for reply in act.replies]}))
+        return SETTINGS.format(script=json.dumps(str(script)), budget=BUDGET)
+
+    def _start(self, acts: Sequence[Act]) -> Peer:
         settings = self.scratch / "demo.toml"
-        settings.write_text(SETTINGS.format(script=json.dumps(str(script)), budget=BUDGET))
+        settings.write_text(self.settings(acts))
         env = {name: value for name, value in os.environ.items() if not name.startswith("WHOLETURN_")}
         env |= {"WHOLETURN_DATA_DIR": str(self.scratch), "WHOLETURN_CONFIG_DIR": str(self.scratch)}
         peer = Peer(["--config", str(settings)], env, self.folder)

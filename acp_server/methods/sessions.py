@@ -1,6 +1,8 @@
 """The methods that make, find, load and end sessions. Each decides at once; what may block is work."""
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 
@@ -9,10 +11,17 @@ import trio
 from acp_server.app import App
 from acp_server.dispatch import Later
 from acp_server.inbound import parse
+from acp_server.methods.options import options_of, options_of_new
 from runtime.errors import InvalidParams, ResourceNotFound
 from runtime.providers import catalog
 from runtime.stored import SessionRecord
-from schemas.acp.session import CloseSessionParams, ListSessionsParams, LoadSessionParams, NewSessionParams
+from schemas.acp.session import (
+    CloseSessionParams,
+    DeleteSessionParams,
+    ListSessionsParams,
+    LoadSessionParams,
+    NewSessionParams,
+)
 
 PAGE = 50
 """Sessions in one answer of `session/list`."""
@@ -21,18 +30,17 @@ PAGE = 50
 def new(app: App, params: Mapping[str, object]) -> Later:
     """`session/new`: an empty session that is already stored; the rest is made ready behind the answer."""
     asked = parse(NewSessionParams, params)
-    refuse_directories(asked.additional_directories)
-    cwd = folder_here(asked.cwd)
+    cwd, directories = folder_here(asked.cwd), folders_here(asked.additional_directories)
     made: list[str] = []
 
     async def run() -> dict[str, object]:
-        made.append(await app.new_session(cwd))
-        return {"sessionId": made[0]}
+        made.append(await app.new_session(cwd, directories, asked.mcp_servers))
+        return {"sessionId": made[0], **options_of_new(app, made[0])}
 
     async def then() -> None:
         # In a thread, so that what the client sends meanwhile is heard.
         await trio.to_thread.run_sync(import_module, "acp_server.live")
-        await make_ready(app, made[0], len(asked.mcp_servers))
+        await make_ready(app, made[0])
 
     return Later(run, then)
 
@@ -40,35 +48,32 @@ def new(app: App, params: Mapping[str, object]) -> Later:
 def load(app: App, params: Mapping[str, object]) -> Later:
     """`session/load`: a trim that became due, then the whole visible transcript, then the answer."""
     asked = parse(LoadSessionParams, params)
-    refuse_directories(asked.additional_directories)
-    cwd = folder_here(asked.cwd)
+    cwd, directories = folder_here(asked.cwd), folders_here(asked.additional_directories)
 
     async def run() -> dict[str, object]:
-        session = await app.load_session(asked.session_id, cwd)
+        session = await app.load_session(asked.session_id, cwd, directories, asked.mcp_servers)
         await app.live.replay(session.conversation)
-        return {}
+        return options_of(app, asked.session_id)
 
     async def then() -> None:
-        session = app.sessions.get(asked.session_id)
-        if session is not None:
-            await session.conversation.keeper.show_usage()
-        await make_ready(app, asked.session_id, len(asked.mcp_servers))
+        await make_ready(app, asked.session_id, meter=True)
 
     return Later(run, then)
 
 
-async def make_ready(app: App, session_id: str, servers: int) -> None:
-    """What follows the answer: the commands on offer, and imports that the first prompt would wait for.
+async def make_ready(app: App, session_id: str, *, meter: bool = False) -> None:
+    """What follows the answer: the commands on offer, MCP servers, and imports that the first prompt needs.
 
-    Nothing when the client has closed the session by then.
+    meter: also how full the context is. Nothing when the client has closed the session by then.
     """
     try:
         session = app.session(session_id)
     except ResourceNotFound:
         return
-    if servers:
-        text = f"This version connects to no MCP servers; {servers} of the client's are not used."
-        app.live.tell(session.conversation, "MCP servers", text)
+    if meter:
+        await session.conversation.keeper.show_usage()
+    if session.servers is not None:
+        session.servers.start()
     await app.live.announce(session.conversation)
     kind = session.conversation.setup.kind
     if kind:
@@ -101,6 +106,21 @@ def close(app: App, params: Mapping[str, object]) -> Later:
     return Later(run)
 
 
+def delete(app: App, params: Mapping[str, object]) -> Later:
+    """`session/delete`: ended, if it is open, and gone for good. One that is not there is deleted already."""
+    session_id = parse(DeleteSessionParams, params).session_id
+
+    async def run() -> dict[str, object]:
+        store = app.store()
+        with suppress(ResourceNotFound):
+            store = app.session(session_id).conversation.store
+            await app.close_session(session_id)
+        await store.delete_session(session_id)
+        return {}
+
+    return Later(run)
+
+
 def listed(record: SessionRecord) -> dict[str, object]:
     """A session as `session/list` shows it."""
     shown: dict[str, object] = {
@@ -110,18 +130,30 @@ def listed(record: SessionRecord) -> dict[str, object]:
     }
     if record.title is not None:
         shown["title"] = record.title
+    if directories := directories_of(record.state):
+        shown["additionalDirectories"] = directories
     return shown
 
 
-def folder_here(cwd: str) -> Path:
-    """The session's folder. Raises InvalidParams for one of another system: it would name a place in ours."""
-    folder = Path(cwd)
+def directories_of(state: str) -> list[str]:
+    """The folders that a session's tools may use beside its own, from its stored state."""
+    if '"directories"' not in state:
+        return []
+    try:
+        found = json.loads(state).get("directories")
+    except (ValueError, AttributeError):
+        return []
+    return [name for name in found if isinstance(name, str)] if isinstance(found, list) else []
+
+
+def folder_here(name: str, what: str = "cwd") -> Path:
+    """A folder as a client names it. Raises InvalidParams for one of another system: it would name ours."""
+    folder = Path(name)
     if not folder.is_absolute():
-        raise InvalidParams("Invalid params: cwd is not an absolute path on this system")
+        raise InvalidParams(f"Invalid params: {what} is not an absolute path on this system")
     return folder
 
 
-def refuse_directories(directories: tuple[str, ...]) -> None:
-    """More folders are not on offer: taking the field in silence would promise what is not done."""
-    if directories:
-        raise InvalidParams("Invalid params: additionalDirectories is not supported")
+def folders_here(directories: Sequence[str]) -> tuple[Path, ...]:
+    """More folders for the session's tools, without doubles. Raises InvalidParams."""
+    return tuple(folder_here(name, "additionalDirectories") for name in dict.fromkeys(directories))

@@ -1,17 +1,17 @@
-"""`initialize` and `authenticate`: what is on offer, and whether the configured provider has its key."""
+"""`initialize` and `authenticate`: what is on offer, and whether the configured model takes its key."""
 
 from collections.abc import Mapping
+from importlib import import_module
 from pathlib import Path
 
 from acp_server.app import App
+from acp_server.config.keystore import KeyedEnviron
 from acp_server.config.paths import here
 from acp_server.dispatch import Answer, Later
-from acp_server.hello import initialize_result
+from acp_server.hello import METHOD_ID, initialize_result
 from acp_server.inbound import parse
 from runtime.errors import AuthRequired, InvalidParams
 from schemas.acp.auth import AuthenticateParams
-
-METHOD_ID = "config"
 
 
 def initialize(app: App, params: Mapping[str, object]) -> Answer:
@@ -20,9 +20,12 @@ def initialize(app: App, params: Mapping[str, object]) -> Answer:
 
 
 def authenticate(app: App, params: Mapping[str, object]) -> Later:
-    """Checks that the configured provider could be used: AuthRequired says what is missing."""
+    """Asks the configured model with its key: AuthRequired says what is missing or wrong.
+
+    A method for the terminal is the client's own to carry out, so its id is refused like any other.
+    """
     if parse(AuthenticateParams, params).method_id != METHOD_ID:
-        raise InvalidParams("Invalid params: methodId is not one of authMethods")
+        raise InvalidParams(f"Invalid params: methodId may be {METHOD_ID}")
 
     async def run() -> dict[str, object]:
         await check_provider(app)
@@ -32,10 +35,18 @@ def authenticate(app: App, params: Mapping[str, object]) -> Later:
 
 
 async def check_provider(app: App) -> None:
-    """Whether a prompt could be sent. Raises AuthRequired saying what is missing."""
-    settings = app.config(Path(here())).agent.provider
-    if settings is None:
-        raise AuthRequired("No model is configured: `wholeturn config path` names the file to write.")
-    if settings.api_key_env and not app.env.get(settings.api_key_env):
-        raise AuthRequired(f"Set the environment variable {settings.api_key_env} to your API key.")
-    await app.provider(settings)
+    """Whether a prompt could be sent. A key is only known to be good when the model has answered with it.
+
+    Raises AuthRequired saying what is missing, and what else keeps the model from answering.
+    """
+    agent = app.config(Path(here())).agent
+    settings, route = agent.provider, agent.route
+    if settings is None or route is None:
+        raise AuthRequired("No model is configured: `wholeturn setup` asks for one in a terminal.")
+    variable = settings.api_key_env
+    if variable and not KeyedEnviron(app.env).get(variable):
+        raise AuthRequired(f"There is no key: set {variable}, or run `wholeturn setup` in a terminal.")
+    provider = await app.provider(settings)
+    if variable:
+        # Loaded here: what a request is made of is not needed before.
+        await import_module("acp_server.trying").try_once(provider, route.model)

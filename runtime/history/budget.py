@@ -81,8 +81,12 @@ def output_reserve(window: int, route: Route) -> int:
 
 
 def trim_target(budget: ContextBudget, route: Route) -> int:
-    """Above this a request is trimmed, tokens, at least 1."""
-    room = budget.window - output_reserve(budget.window, route)
+    """Above this a request is trimmed, tokens, at least 1.
+
+    Never above what the capacity check lets through: a request that a trim could mend is not to be refused.
+    """
+    margin = CAPACITY_MARGIN if budget.window_known else 0
+    room = budget.window - max(output_reserve(budget.window, route), margin)
     return max(min(budget.dispatch_trim_budget, room), 1)
 
 

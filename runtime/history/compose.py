@@ -27,9 +27,10 @@ from runtime.rows import Row, ToolSpec
 
 @dataclass(frozen=True, slots=True)
 class Ledger:
-    """Where the recorded rows of the kept turns are: recorded = sent + collapsed + swept.
+    """Where the recorded rows of the kept turns are: recorded = sent + collapsed + swept + omitted.
 
     System rows, the breadcrumb and summary rows are in none of them; `shortened` rows are sent too.
+    omitted: left out of the running turn by its loop.
     """
 
     recorded: int
@@ -37,6 +38,7 @@ class Ledger:
     collapsed: int
     swept: int
     shortened: int
+    omitted: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +150,9 @@ def _assemble(load: Load) -> _Sent:
     history = load.history
     lead = [history.system.piece.segment] if history.system.piece is not None else []
     if history.crumb_present:
-        lead.append(history.crumb.segment)
+        lead.append(history.beside.crumb.segment)
+    if history.beside.notes is not None:
+        lead.append(history.beside.notes.segment)
     collapsed, whole = load.faces()
     known = history.collapse
     images = sum(face.images for face in whole) + (known.images if collapsed else 0)
@@ -181,6 +185,9 @@ def _ledger(composed: Composed) -> Ledger:
             collapsed=total.collapsed + len(whole) - sent,
             swept=total.swept + len(turn.rows) - len(whole),
         )
-    current, rounds = history.current, history.marks.rounds_cut
-    shortened = current.shortened_results(rounds) if current is not None else 0
-    return replace(total, shortened=shortened)
+    current, viewed, rounds = history.current, history.shown, history.marks.rounds_cut
+    if current is None or viewed is None:
+        return total
+    omitted = len(current.repaired.rows) - len(viewed.repaired.rows)
+    shortened = viewed.shortened_results(rounds)
+    return replace(total, shortened=shortened, sent=total.sent - omitted, omitted=omitted)

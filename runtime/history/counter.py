@@ -82,6 +82,26 @@ class ByteClassCounter:
         )
 
 
+SIGHTLESS = "-sightless"
+"""What the name of a counter ends with for a model that cannot see."""
+
+
+@dataclass(frozen=True, slots=True)
+class SightlessCounter:
+    """Counts for a model that gets a line in the place of each picture."""
+
+    inner: TokenCounter
+
+    @property
+    def name(self) -> str:
+        """See TokenCounter."""
+        return self.inner.name + SIGHTLESS
+
+    def count(self, *texts: str) -> int:
+        """See TokenCounter."""
+        return self.inner.count(*texts)
+
+
 class _Encoding(Protocol):
     def encode_ordinary(self, text: str) -> list[int]: ...
 
@@ -126,6 +146,8 @@ COUNTERS: Mapping[str, Callable[[str], TokenCounter]] = MappingProxyType(
 
 def token_counter(name: str) -> TokenCounter:
     """The counter of that name. Raises ConfigError for an unknown one or a missing extra."""
+    if name.endswith(SIGHTLESS):
+        return SightlessCounter(token_counter(name.removesuffix(SIGHTLESS)))
     make = COUNTERS.get(name)
     if make is None:
         raise ConfigError(

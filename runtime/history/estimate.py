@@ -6,12 +6,14 @@ from functools import lru_cache
 from json.encoder import encode_basestring
 
 from runtime.history.boundaries import is_tool_result_carrier, opens_retention_turn
-from runtime.history.counter import HEURISTIC, TokenCounter
+from runtime.history.counter import HEURISTIC, SightlessCounter, TokenCounter
 from runtime.history.images import IMAGE_TOKENS, MARKER_OPEN, declared_pictures, marked_pictures
 from runtime.rows import Row, ToolCall, ToolSpec
 
 ROW_TOKENS = 4
 """Framing of a row or of a tool schema."""
+UNSEEN_TOKENS = 32
+"""The line that stands for a picture where the model cannot see."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +35,8 @@ def price_row(row: Row, *, current: bool, counter: TokenCounter = HEURISTIC) -> 
         images, text = _pictures(row, current)
     sent_back = (row.reasoning,) if current and row.reasoning else ()
     count = counter.count(text, *map(call_json, row.tool_calls), *sent_back)
+    if images and isinstance(counter, SightlessCounter):
+        return RowPrice(count + ROW_TOKENS + images * UNSEEN_TOKENS)
     return RowPrice(count + ROW_TOKENS + images * IMAGE_TOKENS, images)
 
 

@@ -1,11 +1,13 @@
 """Trims of a live history outside a call: after the reply, and by the user's own wish."""
 
+from copy import copy
 from dataclasses import dataclass, replace
 
 from runtime.events import TrimTokens
 from runtime.history.budget import slack_target
 from runtime.history.collapsed import Collapsed
 from runtime.history.compose import Composed
+from runtime.history.dropping import may_go, without
 from runtime.history.limits import whole_turn_notice
 from runtime.history.load import weigh
 from runtime.history.log import Log
@@ -23,8 +25,11 @@ def trim_after_reply(
 ) -> tuple[History, TrimNotice | None]:
     """Trim for the next turn when the provider counted more than the budget for the last request.
 
-    composed: that request. history: the live one, its final reply appended; it is left as it is.
+    composed: that request. history: the live one, its final reply appended; it is left as it is. Where notes
+    are to stand for what goes, nothing is trimmed now: there is no time to have them written.
     """
+    if profile.dropped_turns == "summarize":
+        return history, None
     budget, measured = composed.budget.budget, composed.raw_tokens
     reported = reported_input_tokens
     if budget == 0 or measured == 0 or reported <= budget or history.turn_count < 2:
@@ -32,10 +37,10 @@ def trim_after_reply(
     load = weigh(history, composed.shape, profile.keep_tool_context_turns)
     aim = slack_target(budget, profile.trim_slack_ratio)
     target = scaled_target(aim, reported, measured, load.fixed)
-    dropped, _ = load.fewest_to_drop(lambda messages: messages <= target)
+    dropped = load.fewest_to_drop(may_go(history, profile), lambda messages: messages <= target)
     if not dropped:
         return history, None
-    left = load.without_oldest(dropped)
+    left = load.without(dropped)
     left.history.marks = replace(history.marks, trimmed=True)
     after = on_provider_scale(left.messages + load.fixed, reported, measured)
     now = on_provider_scale(load.messages + load.fixed, reported, measured)
@@ -45,7 +50,9 @@ def trim_after_reply(
         if after <= reported
         else TrimTokens(budget, now, after, "calibrated", "calibrated")
     )
-    return left.history, whole_turn_notice(history, left.history, Reason.TOKEN_BUDGET, tokens)
+    strategy = Strategy.HEAD_TAIL if profile.retention == "head-tail" else Strategy.RECENT
+    notice = whole_turn_notice(history, left.history, Reason.TOKEN_BUDGET, tokens, strategy=strategy)
+    return left.history, notice
 
 
 def trim_by_user(history: History, keep_turns: int) -> tuple[History, TrimNotice | None]:
@@ -58,22 +65,47 @@ def trim_by_user(history: History, keep_turns: int) -> tuple[History, TrimNotice
     return left, replace(notice, strategy=Strategy.USER.value)
 
 
+def clear_by_user(history: History) -> tuple[History, TrimNotice | None]:
+    """Keep no turn at all, because the user said so. None: there is none."""
+    if not history.turn_count:
+        return history, None
+    left = emptied(history)
+    return left, replace(whole_turn_notice(history, left, Reason.USER), strategy=Strategy.USER.value)
+
+
+def emptied(history: History) -> History:
+    """The history with all turns gone. Ids of their calls stay taken; leaves `history` as it is."""
+    left, shared = copy(history), history.shared
+    ids, numbers = dict(shared.first_use), {name: number for name, (_, number) in shared.numbers.items()}
+    if history.current is not None:
+        settled = history.current.settled()
+        ids |= dict.fromkeys(settled.whole().call_ids, BEFORE_ALL)
+        numbers |= settled.repaired.numbers
+    left.shared = replace(
+        shared,
+        first_use=dict.fromkeys(ids, BEFORE_ALL),
+        numbers={name: (BEFORE_ALL, number) for name, number in numbers.items()},
+    )
+    left.past, left.current, left.sums, left.collapse = Log(), None, Sums(), Collapsed()
+    left.crumb_present = True
+    left.beside = replace(history.beside, held=0, notes=None)
+    return left
+
+
 def without_newest(history: History, earlier: History) -> History:
     """The history as if its newest turn, or what joined it, had never been; what was trimmed stays gone.
 
     earlier: as it was before that. Both are left as they are.
     """
-    oldest = history.past[0] if len(history.past) else history.current
-    gone = sum(1 for turn in earlier.turns if oldest is not None and turn.seq < oldest.seq)
-    left = earlier.without_oldest(gone)
-    if not gone or gone < earlier.turn_count:
-        return left
-    shared = earlier.shared
-    ids = dict.fromkeys((*shared.first_use, *earlier.turns[-1].whole().call_ids), BEFORE_ALL)
-    numbers = {name: (BEFORE_ALL, number) for name, (_, number) in shared.numbers.items()}
-    left.shared = replace(shared, first_use=ids, numbers=numbers)
-    left.past, left.current, left.sums, left.collapse = Log(), None, Sums(), Collapsed()
-    left.crumb_present = True
+    newest = history.current
+    kept = {turn.seq for turn in history.turns}
+    turns = enumerate(earlier.turns)
+    gone = [at for at, turn in turns if newest and turn.seq < newest.seq and turn.seq not in kept]
+    if gone and len(gone) == earlier.turn_count:
+        left = emptied(earlier)
+    else:
+        left = without(earlier, gone) if gone else copy(earlier)
+    left.beside = replace(history.beside, held=left.beside.held)
     return left
 
 

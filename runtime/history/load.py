@@ -1,10 +1,11 @@
 """What a request made of a history weighs, turn by turn. Chooses nothing and knows no limit."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from runtime.events import TokenSource
+from runtime.history.dropping import without
 from runtime.history.estimate import estimate_tool_schemas
 from runtime.history.face import Face
 from runtime.history.turns import History
@@ -39,8 +40,8 @@ class CallShape:
 class Load:
     """A history as one call would send it. All figures are uncalibrated tokens.
 
-    older: how many of the oldest turns are collapsed. fixed: tool schemas and hooks' text.
-    messages: system row, breadcrumb and the faces of all turns.
+    older: how many of the oldest turns are collapsed; keep: how many behind them are whole before the newest.
+    fixed: tool schemas and hooks' text. messages: system row, breadcrumb, notes and the faces of all turns.
     """
 
     history: History
@@ -48,6 +49,7 @@ class Load:
     older: int
     fixed: int
     messages: int
+    keep: int = 0
 
     def request_tokens(self, messages: int | None = None) -> int:
         """The calibrated size of the request, with another figure for its messages if given."""
@@ -75,33 +77,41 @@ class Load:
             return self
         messages = self.messages - sum(self.face(index).tokens for index in range(count))
         if not self.history.crumb_present:
-            messages += self.history.crumb.tokens
+            messages += self.history.beside.crumb.tokens
         history = self.history.without_oldest(count)
-        return Load(history, self.shape, max(self.older - count, 0), self.fixed, messages)
+        older = max(self.older - count, history.beside.held)
+        return replace(self, history=history, older=older, messages=messages)
 
-    def fewest_to_drop(self, enough: Callable[[int], bool]) -> tuple[int, int]:
-        """The fewest turns to drop, and the messages' tokens then.
+    def without(self, gone: Sequence[int]) -> "Load":
+        """The load of the same history without these turns."""
+        if list(gone) == list(range(len(gone))):
+            return self.without_oldest(len(gone))
+        return weigh(without(self.history, gone), self.shape, self.keep)
+
+    def fewest_to_drop(self, order: Iterable[int], enough: Callable[[int], bool]) -> tuple[int, ...]:
+        """The fewest turns to drop, taken in that order.
 
         enough: takes the tokens of the messages that are left, the breadcrumb among them. At least one
-        turn goes and the newest stays; none goes when that would save nothing at all.
+        turn goes, if any may; none goes when that would save nothing at all.
         """
         history = self.history
-        messages = self.messages if history.crumb_present else self.messages + history.crumb.tokens
-        dropped = 0
-        while dropped < history.turn_count - 1:
-            messages -= self.face(dropped).tokens
-            dropped += 1
+        messages = self.messages if history.crumb_present else self.messages + history.beside.crumb.tokens
+        gone: list[int] = []
+        for index in order:
+            messages -= self.face(index).tokens
+            gone.append(index)
             if enough(messages):
                 break
-        return (dropped, messages) if messages < self.messages else (0, self.messages)
+        return tuple(gone) if messages < self.messages else ()
 
 
 def current_face(history: History) -> Face:
     """How the newest turn is sent: whole, but for results that were shortened earlier in it."""
-    if history.current is None:
+    shown = history.shown
+    if shown is None:
         return Face((), (), 0, 0, 0, (), True)
     rounds = history.marks.rounds_cut
-    return history.current.shortened(rounds) if rounds else history.current.whole()
+    return shown.shortened(rounds) if rounds else shown.whole()
 
 
 def weigh(history: History, shape: CallShape, keep_tool_context_turns: int) -> Load:
@@ -110,11 +120,11 @@ def weigh(history: History, shape: CallShape, keep_tool_context_turns: int) -> L
     older = 0
     saved = 0
     if shape.collapse:
-        older = max(history.turn_count - 1 - max(keep_tool_context_turns, 0), 0)
+        older = max(history.turn_count - 1 - max(keep_tool_context_turns, 0), history.beside.held)
         work.collapse = history.collapse.reaching(history.past, shape.callable_tools, older)
         saved = work.collapse.saved
     system = history.system.piece.tokens if history.system.piece is not None else 0
-    crumb = history.crumb.tokens if history.crumb_present else 0
+    crumb = (history.beside.crumb.tokens if history.crumb_present else 0) + history.beside.notes_tokens
     fixed = estimate_tool_schemas(shape.tools, history.shared.counter) + shape.extra_tokens
     turns = history.sums.tokens - saved + current_face(history).tokens
-    return Load(work, shape, older, fixed, system + crumb + turns)
+    return Load(work, shape, older, fixed, system + crumb + turns, keep_tool_context_turns)

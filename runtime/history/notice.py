@@ -39,7 +39,8 @@ class TrimNotice:
     """One trim, as the client will be told. The session adds its id and the meter.
 
     dropped_messages: rows as recorded (for a shortened running turn: results shortened), at least 1.
-    kept_turns counts the running turn. tokens: None for a trim by the count limit alone.
+    kept_turns counts the running turn. tokens: None for a trim by the count limit alone. summary: what stands
+    for it now.
     """
 
     dropped_messages: int
@@ -49,6 +50,7 @@ class TrimNotice:
     strategy: str
     tokens: TrimTokens | None = None
     note: str = ""
+    summary: str = ""
 
     def event(self, trim_id: str, *, used: int = 0, size: int = 0) -> HistoryTrimmed:
         """The event to emit. trim_id: unique in the session; used and size: tokens."""
@@ -63,6 +65,7 @@ class TrimNotice:
             used=used,
             size=size,
             note=self.note,
+            summary=self.summary,
         )
 
 

@@ -25,6 +25,11 @@ STRONG = (
     "exceeds the maximum number of tokens",
     "reduce the length of the messages",
     "exceeds max length",
+    "exceeded model token limit",
+    "greater than the context length",
+    "loaded with context length",
+    "range of input length should be",
+    "tokens + `max_new_tokens` must be",
 )
 OTHER_LIMITS = (
     "rate limit",
@@ -47,7 +52,7 @@ RATES = ("per minute", "rate limit")
 
 _DIGITS = r"\d[\d,_]*(?:\.\d+)?k?\b"
 _NUM = rf"({_DIGITS})"
-_TOPIC = re.compile(r"\b(?:tokens?|context|prompt|input)\b")
+_TOPIC = re.compile(r"\b(?:tokens?|context(?:_length_exceeded)?|prompt|input)\b")
 _OUTPUT_LIMITS = tuple(
     re.compile(pattern)
     for pattern in (
@@ -71,6 +76,12 @@ _LIMITS = tuple(
         rf"\blimit (?:of|is) {_NUM}(?! requests)",
         rf"context (?:window|limit|length|size)(?: of| is| size| limit| only|:| =)* \(?{_NUM}",
         rf"(?:input|prompt) (?:limit|length limit)(?: of| is|:| =)* {_NUM}",
+        rf"{_NUM} maximum context length",
+        rf"max_new_tokens` must be <= {_NUM}",
+        rf"model token limit:? {_NUM}",
+        rf"range of input length should be \[\d+, *{_NUM}",
+        rf"in the prompt cannot exceed {_NUM}",
+        rf"\bmax size: {_NUM} tokens",
     )
 )
 _REQUESTED = tuple(
@@ -83,6 +94,10 @@ _REQUESTED = tuple(
         rf"(?:input|prompt) token count (?:of |is )?\(?{_NUM}",
         rf"(?:resulted in|contains(?: at least)?|has(?: at least)?) {_NUM}(?: input| prompt)? tokens",
         rf"prompt \(length {_NUM}\)",
+        rf"\bcurrent length is {_NUM}",
+        rf"\bkeep the first {_NUM} tokens",
+        rf"\bn_keep\W{{0,4}}{_NUM}",
+        rf"\breceived {_NUM}\b",
         rf"\b(?:prompt|input|request|messages?)(?: \w+){{0,3}} (?:is|was|has|uses?|used) {_NUM} tokens",
     )
 )
@@ -92,12 +107,14 @@ _INPUT_PARTS = tuple(
         rf"{_NUM} (?:tokens )?(?:in|from|for) (?:the|your) (?:messages|prompt|input)",
         rf"{_NUM} of text input",
         rf"has {_NUM} input tokens",
+        rf"given: {_NUM} `inputs` tokens",
     )
 )
 _OUTPUT_PARTS = tuple(
     re.compile(pattern)
     for pattern in (
         rf"{_NUM} (?:tokens )?(?:in|for) the (?:completion|output)",
+        rf"{_NUM} `max_new_tokens`",
         rf"max_(?:completion_)?tokens['`\"]* is too large: {_NUM}",
     )
 )

@@ -40,15 +40,15 @@ def recover(
     tools: Iterable[ToolSpec] | None = None,
     *,
     refused: Composed,
-    error: ProviderError,
+    error: ProviderError | Sizes,
     calibration: float | None = None,
 ) -> Recovery:
     """Make the refused request smaller: its output limit if that is blamed, else two thirds of it.
 
-    history: the live one, left as it is. tools, calibration: as for the refused request unless given.
-    A request that is not strictly smaller is never returned.
+    history: the live one, left as it is. error: or the sizes that it stated. tools, calibration: as for the
+    refused request unless given. A request that is not strictly smaller is never returned.
     """
-    sizes = stated_sizes(error)
+    sizes = error if isinstance(error, Sizes) else stated_sizes(error)
     learned = _window(sizes)
     limited = sizes.limit if sizes.limits_output else None
     shrunk = _smaller_answer(refused, sizes)

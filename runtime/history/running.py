@@ -27,7 +27,7 @@ def shorten_running_turn(
     ceiling: cap on the messages, raw tokens, after a refusal; without one only a known window counts.
     """
     history = load.history
-    turn = history.current
+    turn = history.shown
     full = budget.window - CAPACITY_MARGIN
     too_large = budget.window_known and load.request_tokens() > full
     refused = ceiling is not None and load.messages > ceiling

@@ -9,6 +9,7 @@ from runtime.history.estimate import RowPrice, price_row
 from runtime.history.face import Face, Piece, build_face
 from runtime.history.ids import CallIds
 from runtime.history.pairs import Repaired, repair
+from runtime.history.rounds import LoopView, viewed_rows
 from runtime.history.shorten import Shortened, shorten
 from runtime.history.structured import Entry, entries_from_rows
 from runtime.rows import Row
@@ -39,6 +40,18 @@ class _Shortened:
     face: Face
 
 
+@dataclass(slots=True)
+class _Kept:
+    """Faces of a turn once they are made. earlier, view_face: of the turn whose place it took."""
+
+    whole: _Whole | None = None
+    earlier: Face | None = None
+    short: _Shortened | None = None
+    collapsed: tuple[frozenset[str], Face] | None = None
+    viewed: "tuple[LoopView, Turn] | None" = None
+    view_face: Face | None = None
+
+
 class Turn:
     """Never changes: `extended` and `settled` give the turn that takes its place.
 
@@ -46,10 +59,7 @@ class Turn:
     """
 
     __slots__ = (
-        "_collapsed",
-        "_earlier",
-        "_short",
-        "_whole",
+        "_kept",
         "current",
         "prices",
         "rows",
@@ -74,10 +84,7 @@ class Turn:
         self.prices = prices
         self.shared = shared
         self.current = current
-        self._whole: _Whole | None = None
-        self._earlier: Face | None = None
-        self._short: _Shortened | None = None
-        self._collapsed: tuple[frozenset[str], Face] | None = None
+        self._kept = _Kept()
 
     def extended(self, rows: Iterable[Row]) -> "Turn":
         """The running turn with more rows; only these are priced."""
@@ -92,6 +99,14 @@ class Turn:
             return self
         return self._successor(self.rows, prices, current=False)
 
+    def moved(self, shared: Shared) -> "Turn":
+        """The turn for another model: priced by its counter, without reasoning that is not its own."""
+        rows = tuple(replace(row, reasoning=None) if row.reasoning else row for row in self.rows)
+        prices = tuple(price_row(row, current=self.current, counter=shared.counter) for row in rows)
+        turn = Turn(self.turn_id, self.seq, rows, prices, shared, current=self.current)
+        turn._kept.earlier = self._kept.whole.face if self._kept.whole else self._kept.earlier
+        return turn
+
     def _settled_price(self, row: Row, price: RowPrice) -> RowPrice:
         # Only a carrier that was priced with pictures, or declares some, can cost something else now.
         if _fades(row) or (price.images and (row.role == "tool" or not row.images)):
@@ -100,9 +115,19 @@ class Turn:
 
     def _successor(self, rows: tuple[Row, ...], prices: tuple[RowPrice, ...], *, current: bool) -> "Turn":
         turn = Turn(self.turn_id, self.seq, rows, prices, self.shared, current=current)
-        turn._earlier = self._whole.face if self._whole else self._earlier
-        turn._short = self._short
+        turn._kept.earlier = self._kept.whole.face if self._kept.whole else self._kept.earlier
+        turn._kept.short = self._kept.short
+        turn._kept.view_face = self._kept.viewed[1].whole() if self._kept.viewed else self._kept.view_face
         return turn
+
+    def viewed(self, view: LoopView) -> "Turn":
+        """The turn as requests show it while its loop leaves rounds out."""
+        if self._kept.viewed is None or self._kept.viewed[0] != view:
+            rows = tuple(viewed_rows(self.repaired.rows, view))
+            turn = Turn(self.turn_id, self.seq, rows, tuple(self.prices_of(rows)), self.shared)
+            turn._kept.earlier = self._kept.view_face or self.whole()
+            self._kept.viewed = view, turn
+        return self._kept.viewed[1]
 
     @property
     def entries(self) -> tuple[Entry, ...]:
@@ -119,7 +144,7 @@ class Turn:
         return self._made().repaired
 
     def _made(self) -> _Whole:
-        if self._whole is None:
+        if self._kept.whole is None:
             rows, first = self.rows, self.shared.first_use
             if not self.current and any(map(_fades, rows)):
                 rows = tuple(
@@ -127,9 +152,9 @@ class Turn:
                 )
             ids = CallIds(lambda name: first.get(name, self.seq) < self.seq, self._first_number)
             repaired = repair(rows, ids)
-            earlier = self._earlier.pieces if self._earlier else ()
-            self._whole = _Whole(repaired, self._face(repaired.rows, earlier))
-        return self._whole
+            earlier = self._kept.earlier.pieces if self._kept.earlier else ()
+            self._kept.whole = _Whole(repaired, self._face(repaired.rows, earlier))
+        return self._kept.whole
 
     def _first_number(self, name: str) -> int:
         # A turn may be looked at again after it was settled: what it was given then counts for others only.
@@ -138,14 +163,14 @@ class Turn:
 
     def collapsed(self, callable_tools: frozenset[str]) -> Face:
         """Without its tool traffic."""
-        known = self._collapsed
+        known = self._kept.collapsed
         if known is not None and known[0] == callable_tools:
             return known[1]
         face, rows = self.whole(), self.repaired.rows
         if rows and rows[0].role == "user":
             earlier = known[1] if known else face
             face = self._face(collapse_turn(rows, callable_tools), earlier.pieces)
-        self._collapsed = (callable_tools, face)
+        self._kept.collapsed = (callable_tools, face)
         return face
 
     def shortened(self, rounds: int) -> Face:
@@ -158,10 +183,10 @@ class Turn:
 
     def _shortened(self, rounds: int) -> _Shortened:
         cut = shorten(self.repaired.rows, rounds)
-        known = self._short
+        known = self._kept.short
         if known is None or known.cut.rows != cut.rows:
             earlier = known.face if known else self.whole()
-            self._short = known = _Shortened(cut, self._face(cut.rows, earlier.pieces))
+            self._kept.short = known = _Shortened(cut, self._face(cut.rows, earlier.pieces))
         return known
 
     def _face(self, rows: Sequence[Row], earlier: Sequence[Piece]) -> Face:
@@ -177,6 +202,12 @@ class Turn:
     def price(self, row: Row) -> RowPrice:
         """The price of one row in this turn."""
         return price_row(row, current=self.current, counter=self.shared.counter)
+
+
+def with_rows(turn: Turn, rows: Sequence[Row]) -> Turn:
+    """The turn with other rows in place of its own, those that are the same at their known prices."""
+    made = tuple(rows)
+    return turn._successor(made, tuple(turn.prices_of(made)), current=turn.current)
 
 
 def _fades(row: Row) -> bool:

@@ -4,14 +4,15 @@ from collections.abc import Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 
+from runtime.history.beside import Beside, row_piece
 from runtime.history.boundaries import TOOL_RESULTS_PREFIX
 from runtime.history.collapsed import Collapsed
 from runtime.history.counter import HEURISTIC, TokenCounter
-from runtime.history.estimate import price_row
-from runtime.history.face import Piece, make_piece
+from runtime.history.face import Piece
 from runtime.history.ids import CallIds
 from runtime.history.log import Log
 from runtime.history.notice import make_breadcrumb
+from runtime.history.rounds import LoopView
 from runtime.history.system import join_system
 from runtime.history.turn import Shared, Turn
 from runtime.rows import Row
@@ -50,7 +51,7 @@ class Marks:
     """What the running turn has been told and done already, so that nothing is said twice.
 
     rounds_cut: tool rounds of the running turn whose results are shortened. trims_in_a_row: prompts
-    before this one, without a gap, on which a trim fired.
+    before this one, without a gap, on which a trim fired. view: what the running turn's loop leaves out.
     """
 
     warned: frozenset[str] = frozenset()
@@ -58,6 +59,7 @@ class Marks:
     trimmed: bool = False
     trims_in_a_row: int = 0
     rounds_cut: int = 0
+    view: LoopView | None = None
 
     def for_next_turn(self) -> "Marks":
         """The marks a new prompt starts with."""
@@ -98,14 +100,14 @@ class History:
         self.current: Turn | None = None
         self.running = False
         self.crumb_present = crumb_present
-        self.crumb = self._piece(make_breadcrumb())
+        self.beside = Beside(row_piece(make_breadcrumb(), counter))
         self.sums = Sums()
         self.collapse = Collapsed()
         self.marks = Marks()
         self.system = self._system(tuple(system), tuple(late_system))
 
     def _piece(self, row: Row) -> Piece:
-        return make_piece([row], [price_row(row, current=False, counter=self.shared.counter)])
+        return row_piece(row, self.shared.counter)
 
     def _system(self, leading: tuple[str, ...], late: tuple[str, ...]) -> SystemPart:
         text = join_system((*leading, *late))
@@ -176,6 +178,16 @@ class History:
         return (*self.past, self.current) if self.current is not None else tuple(self.past)
 
     @property
+    def shown(self) -> Turn | None:
+        """The newest turn as a request shows it: while it runs, without the rounds that its loop leaves
+        out.
+        """
+        view = self.marks.view
+        if self.current is None or view is None or not self.running:
+            return self.current
+        return self.current.viewed(view)
+
+    @property
     def turn_count(self) -> int:
         """How many turns there are."""
         return len(self.past) + (self.current is not None)
@@ -187,16 +199,17 @@ class History:
 
     @property
     def first_kept_turn_id(self) -> str | None:
-        """The id of the oldest turn."""
-        oldest = self.past[0] if len(self.past) else self.current
+        """The id of the oldest turn, those aside that are held before a gap."""
+        at = self.beside.held
+        oldest = self.past[at] if len(self.past) > at else self.current
         return oldest.turn_id if oldest is not None else None
 
     @property
     def tokens(self) -> int:
-        """Estimate of all that is kept, nothing collapsed: system row, breadcrumb and turns."""
+        """Estimate of all that is kept, nothing collapsed: system row, breadcrumb, notes and turns."""
         system = self.system.piece.tokens if self.system.piece is not None else 0
-        crumb = self.crumb.tokens if self.crumb_present else 0
-        current = self.current.whole().tokens if self.current is not None else 0
+        crumb = (self.beside.crumb.tokens if self.crumb_present else 0) + self.beside.notes_tokens
+        current = self.shown.whole().tokens if self.shown is not None else 0
         return system + crumb + self.sums.tokens + current
 
     def without_oldest(self, count: int) -> "History":
@@ -213,6 +226,7 @@ class History:
         other.collapse = self.collapse.dropped(self.past, count)
         other.past = self.past.dropped(count)
         other.crumb_present = True
+        other.beside = replace(self.beside, held=max(self.beside.held - count, 0))
         return other
 
 
@@ -233,12 +247,17 @@ def restore_history(
         system, late_system=late_system, counter=counter, crumb_present=crumb_present, taken_ids=taken_ids
     )
     for turn_id, rows in turns:
-        for row in rows:
-            if row.role == "system":
-                history.add_system(row.content)
-        inside = [row for row in rows if row.role != "system"]
-        if inside:
-            history.open_turn(turn_id, inside[0])
-            history.append(inside[1:])
-            history.close_turn()
+        add_turn(history, turn_id, rows)
     return history
+
+
+def add_turn(history: History, turn_id: str, rows: Sequence[Row]) -> None:
+    """A stored turn at the history's end, complete."""
+    for row in rows:
+        if row.role == "system":
+            history.add_system(row.content)
+    inside = [row for row in rows if row.role != "system"]
+    if inside:
+        history.open_turn(turn_id, inside[0])
+        history.append(inside[1:])
+        history.close_turn()

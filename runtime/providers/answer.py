@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Sequence
 from contextlib import suppress
+from typing import cast
 
 import httpx2
 import trio
@@ -83,7 +84,7 @@ async def _next(reader: ReplyReader, chunks: AsyncIterator[bytes], peer: Peer) -
 
 def _body(response: httpx2.Response) -> AsyncIterator[bytes]:
     plain = response.headers.get("content-encoding", "identity") == "identity"
-    return response.aiter_raw() if plain else response.aiter_bytes()
+    return aiter(cast("httpx2.AsyncByteStream", response.stream)) if plain else response.aiter_bytes()
 
 
 async def error_body(response: httpx2.Response) -> bytes:

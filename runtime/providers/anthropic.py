@@ -1,5 +1,8 @@
 """Anthropic's Messages API, streamed: the parts of `anthropic_*` put together."""
 
+import os
+from collections.abc import Mapping
+
 from runtime.providers import anthropic_settings
 from runtime.providers.anthropic_events import MessagesDecoder
 from runtime.providers.anthropic_request import BodyWriter
@@ -8,9 +11,9 @@ from runtime.providers.exchange import warm as warm
 from runtime.providers.settings import ProviderSettings
 
 
-def create(settings: ProviderSettings) -> "AnthropicProvider":
+def create(settings: ProviderSettings, environ: Mapping[str, str] = os.environ) -> "AnthropicProvider":
     """The provider of a `kind = "anthropic"` section. Raises ConfigError."""
-    return AnthropicProvider(settings)
+    return AnthropicProvider(settings, environ=environ)
 
 
 class AnthropicProvider(HttpProvider):

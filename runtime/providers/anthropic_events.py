@@ -128,7 +128,7 @@ class MessagesDecoder(Decoder):
         self._counts |= {name: size for name in COUNTS if (size := count(usage.get(name)))}
         sizes = [self._counts.get(name, 0) for name in COUNTS]
         if any(sizes):
-            self._usage = UsagePart(sum(sizes[:3]), sizes[3], sizes[2])
+            self._usage = UsagePart(sum(sizes[:3]), sizes[3], sizes[2], sizes[1])
 
     def _calls(self) -> Sequence[CallPart]:
         return [

@@ -1,6 +1,7 @@
 """Which kinds of provider there are, and how to get one. Imports an adapter only when it is asked for."""
 
 import importlib
+import os
 from collections.abc import Callable, Mapping
 from types import MappingProxyType, ModuleType
 from typing import TYPE_CHECKING, cast
@@ -14,12 +15,17 @@ if TYPE_CHECKING:
 KINDS: Mapping[str, str] = MappingProxyType(
     {
         "anthropic": "runtime.providers.anthropic",
+        "local": "runtime.providers.local",
+        "ollama": "runtime.providers.ollama",
         "openai": "runtime.providers.openai",
         "openai_responses": "runtime.providers.openai_responses",
         "scripted": "runtime.providers.scripted",
     }
 )
-"""Kind name -> module. Each module has `create(settings) -> Provider` and `warm() -> None`."""
+"""Kind name -> module. Each has `create(settings) -> Provider` and `warm() -> None`.
+
+`create` of a kind that takes `api_key_env` also takes the environment to find it in.
+"""
 
 
 def _module(kind: str, where: str) -> ModuleType:
@@ -32,14 +38,14 @@ def _module(kind: str, where: str) -> ModuleType:
     return importlib.import_module(path)
 
 
-def create(settings: ProviderSettings) -> "Provider":
-    """The provider that the settings describe. Raises ConfigError.
+def create(settings: ProviderSettings, environ: Mapping[str, str] = os.environ) -> "Provider":
+    """The provider that the settings describe. Raises ConfigError. environ: where its key is looked up.
 
     Takes 100 to 250 ms for the first one of a kind (imports), so the caller may run it in a
     thread; it does not need a running event loop.
     """
-    make = cast("Callable[[ProviderSettings], Provider]", _module(settings.kind, settings.key("kind")).create)
-    return make(settings)
+    make = cast("Callable[..., Provider]", _module(settings.kind, settings.key("kind")).create)
+    return make(settings, environ) if settings.api_key_env else make(settings)
 
 
 def warm(kind: str) -> None:

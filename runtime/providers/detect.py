@@ -29,11 +29,17 @@ class Hosted:
 
 @dataclass(frozen=True, slots=True)
 class Local:
-    """A server and the port it has unless told otherwise."""
+    """A server and the port it has unless told otherwise. path: what stands behind it in the base URL.
+
+    note: a line for the user's file where the server does not say what window it has.
+    """
 
     name: str
     label: str
     port: int
+    kind: str = "openai"
+    path: str = "/v1"
+    note: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +77,14 @@ HOSTED = (
     Hosted("XAI_API_KEY", "xai", "https://api.x.ai/v1", "grok-4"),
 )
 LOCAL = (
-    Local("ollama", "Ollama", 11434),
+    Local(
+        "ollama",
+        "Ollama",
+        11434,
+        kind="ollama",
+        path="",
+        note="# context_window = 16384  # tokens to load the model for; Ollama's own default is often small",
+    ),
     Local("lmstudio", "LM Studio", 1234),
     Local("llamacpp", "llama.cpp", 8080),
     Local("vllm", "vLLM", 8000),
@@ -147,10 +160,10 @@ def _hosted(api: Hosted) -> Suggestion:
 def _local(found: Found) -> Suggestion:
     local = found.local
     size = {"context_window": found.context_window} if found.context_window else {}
-    lines = _lines(
-        local.name, "openai", base_url=f"http://{LOOPBACK}:{local.port}/v1", model=found.model, **size
-    )
-    return Suggestion(f"{local.label} answers on port {local.port}.", lines)
+    base_url = f"http://{LOOPBACK}:{local.port}{local.path}"
+    lines = _lines(local.name, local.kind, base_url=base_url, model=found.model, **size)
+    note = f"{local.note}\n" if local.note and not size else ""
+    return Suggestion(f"{local.label} answers on port {local.port}.", lines + note)
 
 
 def _lines(name: str, kind: str, **values: str | int) -> str:

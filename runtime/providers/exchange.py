@@ -6,19 +6,17 @@ imports the HTTP client (about 100 ms), so `runtime.providers.catalog` does it o
 
 import logging
 import os
-import random
 import secrets
 import ssl
 import urllib.request
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 
 import httpx2
-import trio
 
-from runtime.errors import AuthRequired, ProviderError
+from runtime.errors import AuthRequired, ProviderErrorKind
 from runtime.model import (
     ModelRequest,
     Part,
@@ -26,11 +24,11 @@ from runtime.model import (
 from runtime.providers.answer import Answer, broken, error_body
 from runtime.providers.decoding import Decoder
 from runtime.providers.failures import Peer, parse_retry_after, status_failure
+from runtime.providers.http1 import Body
 from runtime.providers.http_settings import Endpoint
 from runtime.providers.reply import ReplyReader
-from runtime.providers.retrying import retry_delay
 from runtime.providers.settings import ProviderSettings
-from runtime.providers.transport import JoiningTransport
+from runtime.providers.transport import KeepAliveTransport
 
 CONNECT_SECONDS, WRITE_SECONDS, POOL_SECONDS = 10.0, 60.0, 120.0
 
@@ -45,14 +43,26 @@ def _tls() -> ssl.SSLContext:
     return httpx2.create_ssl_context()
 
 
-def _transport() -> httpx2.AsyncBaseTransport | None:
-    """None lets the client build its own, which knows proxies, when the environment names one."""
-    return None if urllib.request.getproxies() else JoiningTransport(_tls())
+class _Client(httpx2.AsyncBaseTransport):
+    """The HTTP client as a transport: it knows the proxies that the environment names."""
+
+    def __init__(self) -> None:
+        self._client = httpx2.AsyncClient(verify=_tls())
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        return await self._client.send(request, stream=True)
+
+    async def aclose(self) -> None:
+        await self._client.aclose()
+
+
+def _transport() -> httpx2.AsyncBaseTransport:
+    return _Client() if urllib.request.getproxies() else KeepAliveTransport(_tls())
 
 
 def warm() -> None:
     """Do once what the first provider would have to wait for. Blocks: meant for a thread."""
-    httpx2.AsyncClient(verify=_tls(), transport=_transport())
+    _tls()
 
 
 def _new_call_id() -> str:
@@ -69,20 +79,22 @@ class Dialect:
     """What one API makes of it all.
 
     body: a request's bytes. decoder: reads one answer, given the peer and what makes missing ids.
-    key_header: the header, name and value, that carries a key.
+    key_header: the header, name and value, that carries a key. reader: how an answer is framed. hints: what
+    a person can do about an error of that kind, a sentence each.
     """
 
     endpoint: Endpoint
     body: Callable[[ModelRequest], bytes]
     decoder: Callable[[Peer, Callable[[], str]], Decoder]
     key_header: Callable[[str], tuple[str, str]] = bearer
+    reader: Callable[[Peer, Decoder], ReplyReader] = ReplyReader
+    hints: Mapping[ProviderErrorKind, str] = field(default_factory=dict)
 
 
 class HttpProvider:
     """A model behind an HTTP API. An adapter is this with its `dialect`.
 
-    One pooled client, kept alive between requests. transport, environ and jitter are given by
-    tests and embedders. Requests that failed before any part came are tried again, see `retrying`.
+    Its connections are kept alive between requests. transport and environ are given by tests and embedders.
     """
 
     def __init__(
@@ -91,27 +103,19 @@ class HttpProvider:
         *,
         transport: httpx2.AsyncBaseTransport | None = None,
         environ: Mapping[str, str] = os.environ,
-        jitter: Callable[[], float] = random.random,
     ) -> None:
         self.name = settings.name
         self._settings = settings
         self._dialect = self.dialect(settings)
         self._environ = environ
-        self._jitter = jitter
+        self._transport = transport or _transport()
         endpoint = self._dialect.endpoint
         self._url = httpx2.URL(endpoint.url)
-        self._client = httpx2.AsyncClient(
-            verify=_tls(),
-            transport=transport or _transport(),
-            headers=dict(endpoint.headers),
-            timeout=httpx2.Timeout(
-                connect=CONNECT_SECONDS,
-                read=endpoint.idle_seconds,
-                write=WRITE_SECONDS,
-                pool=POOL_SECONDS,
-            ),
-            limits=httpx2.Limits(max_connections=None, max_keepalive_connections=20, keepalive_expiry=90.0),
+        self._headers = {"Host": self._url.netloc.decode("ascii"), **endpoint.headers}
+        limits = httpx2.Timeout(
+            connect=CONNECT_SECONDS, read=endpoint.idle_seconds, write=WRITE_SECONDS, pool=POOL_SECONDS
         )
+        self._extensions = {"timeout": limits.as_dict()}
 
     def dialect(self, settings: ProviderSettings) -> Dialect:
         """The adapter's API for these settings. Raises ConfigError."""
@@ -119,13 +123,19 @@ class HttpProvider:
 
     async def aclose(self) -> None:
         """Close pooled connections."""
-        await self._client.aclose()
+        await self._transport.aclose()
 
     @asynccontextmanager
     async def stream(self, request: ModelRequest) -> AsyncIterator[AsyncIterator[Sequence[Part]]]:
         """See `runtime.ports.Provider`. Raises AuthRequired when the key's variable is not set."""
-        peer = Peer(self.name, self._dialect.endpoint.host, request.model, self._settings.api_key_env)
-        answer = await self._open(self._dialect.body(request), self._headers(), peer)
+        peer = Peer(
+            self.name,
+            self._dialect.endpoint.host,
+            request.model,
+            self._settings.api_key_env,
+            self._dialect.hints,
+        )
+        answer = await self._open(request, peer)
         try:
             async with aclosing(answer.batches()) as batches:
                 yield batches
@@ -133,7 +143,7 @@ class HttpProvider:
         finally:
             await answer.release()
 
-    def _headers(self) -> dict[str, str]:
+    def _key(self) -> dict[str, str]:
         variable = self._settings.api_key_env
         if not variable:
             return {}
@@ -142,25 +152,14 @@ class HttpProvider:
             return dict([self._dialect.key_header(key)])
         wrong = "holds characters that no key has" if key else "is not set"
         raise AuthRequired(
-            f'The provider "{self.name}" needs a key: the environment variable {variable} {wrong}.'
+            f'The provider "{self.name}" needs a key: the environment variable {variable} {wrong}. '
+            "`wholeturn setup` asks for one and keeps it."
         )
 
-    async def _open(self, body: bytes, headers: dict[str, str], peer: Peer) -> Answer:
-        """The answer, its first parts there. Raises ProviderError after the last try."""
-        attempt = 0
-        while True:
-            try:
-                return await self._begin(body, headers, peer)
-            except ProviderError as error:
-                delay = retry_delay(error, attempt, self._jitter)
-                if delay is None:
-                    raise
-            attempt += 1
-            await trio.sleep(delay)
-
-    async def _begin(self, body: bytes, headers: dict[str, str], peer: Peer) -> Answer:
-        response = await self._attempt(body, headers, peer)
-        reader = ReplyReader(peer, self._dialect.decoder(peer, _new_call_id))
+    async def _open(self, request: ModelRequest, peer: Peer) -> Answer:
+        """The answer, its first parts there."""
+        response = await self._send(Body(self._dialect.body(request), request.ready), peer)
+        reader = self._dialect.reader(peer, self._dialect.decoder(peer, _new_call_id))
         answer = Answer(response, reader, peer)
         try:
             await answer.begin()
@@ -169,10 +168,11 @@ class HttpProvider:
             raise
         return answer
 
-    async def _attempt(self, body: bytes, headers: dict[str, str], peer: Peer) -> httpx2.Response:
-        request = self._client.build_request("POST", self._url, content=body, headers=headers)
+    async def _send(self, body: Body, peer: Peer) -> httpx2.Response:
+        headers = {**self._headers, **self._key(), "Content-Length": str(len(body.content))}
+        request = httpx2.Request("POST", self._url, headers=headers, stream=body, extensions=self._extensions)
         try:
-            response = await self._client.send(request, stream=True)
+            response = await self._transport.handle_async_request(request)
         except (httpx2.HTTPError, OSError, UnicodeError) as error:
             raise broken(peer, error) from None
         if response.status_code == httpx2.codes.OK:

@@ -35,6 +35,23 @@ def payload(items: list[Opaque], kinds: Collection[object]) -> str:
     return json_text(items)
 
 
+def thought_payload(member: str, thought: str) -> str:
+    """A reply's whole thought, which goes back as that member of its message; '' for none."""
+    kind = _thought_kind(member)
+    return payload([{"type": kind, member: thought}] if thought else [], {kind})
+
+
+def thought_of(row: Row, member: str) -> Opaque:
+    """The thought that was kept, as that member of the row's message; empty when none was."""
+    kept = next((piece for piece in pieces(row, {_thought_kind(member)}) if isinstance(piece, dict)), {})
+    return {member: kept[member]} if member in kept else {}
+
+
+def _thought_kind(member: str) -> str:
+    # Another API's blocks of thought may be called like the member, and want more than its text.
+    return f"message.{member}"
+
+
 def pieces(row: Row, kinds: Collection[object]) -> list[Piece]:
     """An assistant row in the order in which it was said, with the provider's objects of these kinds.
 

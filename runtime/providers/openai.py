@@ -1,5 +1,8 @@
 """OpenAI chat completions, of every compatible base URL: the parts of `openai_*` put together."""
 
+import os
+from collections.abc import Mapping
+
 from runtime.providers import openai_settings
 from runtime.providers.exchange import Dialect, HttpProvider
 from runtime.providers.exchange import warm as warm
@@ -8,9 +11,9 @@ from runtime.providers.openai_request import BodyWriter
 from runtime.providers.settings import ProviderSettings
 
 
-def create(settings: ProviderSettings) -> "OpenAIProvider":
+def create(settings: ProviderSettings, environ: Mapping[str, str] = os.environ) -> "OpenAIProvider":
     """The provider of a `kind = "openai"` section. Raises ConfigError."""
-    return OpenAIProvider(settings)
+    return OpenAIProvider(settings, environ=environ)
 
 
 class OpenAIProvider(HttpProvider):

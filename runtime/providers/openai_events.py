@@ -15,8 +15,11 @@ from runtime.model import (
 )
 from runtime.providers.decoding import Decoder, Object, PartSink, count
 from runtime.providers.failures import Peer, stated_failure
+from runtime.providers.layout import thought_payload
 from runtime.providers.openai_calls import CallAssembler
 
+REASONING = "reasoning_content"
+"""The member of a message that a thought comes from. Who sends it so may want it back with the results."""
 FINISH: dict[str, StopReason] = {
     "stop": "end",
     "length": "length",
@@ -35,9 +38,13 @@ class ChatDecoder(Decoder):
     def __init__(self, peer: Peer, new_id: Callable[[], str]) -> None:
         super().__init__(peer)
         self._assembler = CallAssembler(new_id)
+        self._thoughts: list[str] = []
 
     def _calls(self) -> Sequence[CallPart]:
         return self._assembler.finish()
+
+    def _reasoning(self) -> str:
+        return thought_payload(REASONING, "".join(self._thoughts))
 
     def _take(self, value: Object, sink: PartSink) -> None:
         choices = value.get("choices")
@@ -64,7 +71,10 @@ class ChatDecoder(Decoder):
         self._reason = FINISH.get(str(finish), "end")
 
     def _delta(self, delta: Object, sink: PartSink) -> None:
-        thought = delta.get("reasoning_content") or delta.get("reasoning")
+        kept = delta.get(REASONING)
+        if kept and isinstance(kept, str):
+            self._thoughts.append(kept)
+        thought = kept or delta.get("reasoning")
         if thought:
             sink.text(ThoughtPart, _flat(thought))
         content = delta.get("content")
@@ -113,8 +123,10 @@ def _usage(usage: object) -> UsagePart | None:
     if not isinstance(usage, dict):
         return None
     details = usage.get("prompt_tokens_details")
-    cached = details.get("cached_tokens") if isinstance(details, dict) else None
-    if cached is None:
-        cached = usage.get("prompt_cache_hit_tokens")
-    sizes = [count(usage.get("prompt_tokens")), count(usage.get("completion_tokens")), count(cached)]
+    told = details if isinstance(details, dict) else {}
+    read, written = told.get("cached_tokens"), told.get("cache_write_tokens")
+    if read is None:
+        read = usage.get("prompt_cache_hit_tokens")
+    totals = usage.get("prompt_tokens"), usage.get("completion_tokens")
+    sizes = list(map(count, (*totals, read, written)))
     return UsagePart(*sizes) if sizes[0] or sizes[1] else None

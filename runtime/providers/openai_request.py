@@ -5,7 +5,8 @@ options, tools), then each segment's rows as cached on the segment. What one req
 one starts with, byte for byte; the output limit, which may shrink, stands at the end.
 
 Neighbouring user texts are sent as one message. An empty system row is left out; an assistant row with
-calls and no text has content null. What is sent for empty text and broken arguments: `encoding`.
+calls and no text has content null. A thought that came with calls goes back with them, under the name that it
+came under, as some servers insist. What is sent for empty text and broken arguments: `encoding`.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,6 +19,8 @@ from runtime.model import (
     Segment,
 )
 from runtime.providers.encoding import dumps, filled, is_blank, safe_arguments, unsent_image
+from runtime.providers.layout import thought_of
+from runtime.providers.openai_events import REASONING
 from runtime.rows import Image, Row, ToolCall, ToolSpec
 
 CODEC = "openai-chat"
@@ -132,7 +135,8 @@ def message(row: Row) -> dict[str, object]:
     """The row as a message object."""
     if row.role == "assistant" and row.tool_calls:
         content = None if is_blank(row.content) else row.content
-        return {"role": "assistant", "content": content, "tool_calls": [_call(c) for c in row.tool_calls]}
+        calls = [_call(c) for c in row.tool_calls]
+        return {"role": "assistant", "content": content, **thought_of(row, REASONING), "tool_calls": calls}
     if row.role == "tool":
         return {"role": "tool", "tool_call_id": row.tool_call_id or "", "content": filled(row.content)}
     if row.role == "user" and row.images:

@@ -1,5 +1,8 @@
 """OpenAI's Responses API, streamed: the parts of `responses_*` put together."""
 
+import os
+from collections.abc import Mapping
+
 from runtime.providers import responses_settings
 from runtime.providers.exchange import Dialect, HttpProvider
 from runtime.providers.exchange import warm as warm
@@ -8,9 +11,9 @@ from runtime.providers.responses_request import BodyWriter
 from runtime.providers.settings import ProviderSettings
 
 
-def create(settings: ProviderSettings) -> "ResponsesProvider":
+def create(settings: ProviderSettings, environ: Mapping[str, str] = os.environ) -> "ResponsesProvider":
     """The provider of a `kind = "openai_responses"` section. Raises ConfigError."""
-    return ResponsesProvider(settings)
+    return ResponsesProvider(settings, environ=environ)
 
 
 class ResponsesProvider(HttpProvider):

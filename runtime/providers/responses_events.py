@@ -186,8 +186,9 @@ def _untyped(value: Object) -> Object:
 
 
 def _usage(usage: Object) -> UsagePart | None:
-    cached = table(usage.get("input_tokens_details")).get("cached_tokens")
-    sizes = [count(usage.get("input_tokens")), count(usage.get("output_tokens")), count(cached)]
+    told = table(usage.get("input_tokens_details"))
+    cached = told.get("cached_tokens"), told.get("cache_write_tokens")
+    sizes = list(map(count, (usage.get("input_tokens"), usage.get("output_tokens"), *cached)))
     return UsagePart(*sizes) if sizes[0] or sizes[1] else None
 
 

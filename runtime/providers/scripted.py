@@ -68,6 +68,7 @@ class ScriptedProvider:
     async def stream(self, request: ModelRequest) -> AsyncIterator[AsyncIterator[Sequence[Part]]]:
         """See `runtime.ports.Provider`."""
         await trio.lowlevel.checkpoint()
+        await request.ready()
         self._served += 1
         number = self._served
         self._remember(request)

@@ -130,9 +130,9 @@ def _call(table: "_Table") -> ScriptedCall:
 
 
 def _usage(table: "_Table") -> UsagePart:
-    table.only("input", "output", "cached")
-    input_tokens, output_tokens, cached = (int(table.number(key, 0)) for key in ("input", "output", "cached"))
-    return UsagePart(input_tokens, output_tokens, cached)
+    keys = ("input", "output", "cached", "cache_write")
+    table.only(*keys)
+    return UsagePart(*(int(table.number(key, 0)) for key in keys))
 
 
 def _fault(table: "_Table") -> ScriptedFault:

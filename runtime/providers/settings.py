@@ -6,6 +6,9 @@ from dataclasses import dataclass, field
 
 from runtime.errors import ConfigError
 
+LOCAL_WINDOW = 8192
+"""Tokens of the window that a model in this process is started with, unless its section says how many."""
+
 
 @dataclass(frozen=True, slots=True)
 class ProviderSettings:

@@ -1,163 +1,117 @@
-"""The HTTP client's transport with joined chunks. Knows no provider and no JSON.
+"""The HTTP client's transport for one model: direct connections, HTTP/1.1, kept alive. Knows no JSON.
 
-The client's own transport takes no network backend, so this one puts the documented parts of
-`httpcore2` together: a pool, a backend, and a stream that passes reads through a `ChunkJoiner`.
+The client's own transport costs a millisecond of computing time an exchange, most of a short turn. This one
+answers to the same interface, so tests and proxies use that of the client in its place.
 """
 
 import ssl
-from collections.abc import AsyncIterator, Iterable
-from contextlib import aclosing
+from collections.abc import AsyncIterator
 from typing import cast
 
-import httpcore2
 import httpx2
+import trio
 
-from runtime.providers.chunk_joining import ChunkJoiner
+from runtime.providers.http1 import Body, ByteStream, Connection
 
 KEEPALIVE_SECONDS = 90.0
 MAX_IDLE_CONNECTIONS = 20
 
-
-class JoiningStream(httpcore2.AsyncNetworkStream):
-    """A network stream whose reads give one HTTP chunk in place of many.
-
-    It also sends a POST's head together with its body: one packet and one wake-up of the server less.
-    """
-
-    def __init__(self, stream: httpcore2.AsyncNetworkStream) -> None:
-        self._stream = stream
-        self._joiner = ChunkJoiner()
-        self._held = b""
-
-    async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:  # noqa: ASYNC109
-        """As the stream's own; b"" is the end."""
-        if self._held:  # a body never came
-            await self._send(b"", timeout)
-        while True:
-            data = await self._stream.read(max_bytes, timeout)
-            if not data:
-                return self._joiner.flush()
-            joined = self._joiner.feed(data)
-            if joined:
-                return joined
-
-    async def write(self, buffer: bytes, timeout: float | None = None) -> None:  # noqa: ASYNC109
-        """As the stream's own. HTTP/1.1 reads a response only after its request went out."""
-        self._joiner.expect_response()
-        if not self._held and buffer[:5] == b"POST " and buffer[-4:] == b"\r\n\r\n":
-            self._held = buffer
-        else:
-            await self._send(buffer, timeout)
-
-    async def _send(self, buffer: bytes, timeout: float | None) -> None:  # noqa: ASYNC109
-        held, self._held = self._held, b""
-        await self._stream.write(held + buffer, timeout)
-
-    async def aclose(self) -> None:
-        """Close at once."""
-        await self._stream.aclose()
-
-    async def start_tls(
-        self,
-        ssl_context: ssl.SSLContext,
-        server_hostname: str | None = None,
-        timeout: float | None = None,  # noqa: ASYNC109
-    ) -> httpcore2.AsyncNetworkStream:
-        """The encrypted stream, its plain side joined too."""
-        return JoiningStream(await self._stream.start_tls(ssl_context, server_hostname, timeout))
-
-    def get_extra_info(self, info: str) -> object:
-        """As the stream's own."""
-        return self._stream.get_extra_info(info)
+_UNSENDABLE = (b"\r", b"\n", b"\0")
 
 
-class JoiningBackend(httpcore2.AsyncNetworkBackend):
-    """trio connections with joined chunks."""
-
-    def __init__(self) -> None:
-        self._backend = httpcore2.TrioBackend()
-
-    async def connect_tcp(
-        self,
-        host: str,
-        port: int,
-        timeout: float | None = None,  # noqa: ASYNC109
-        local_address: str | None = None,
-        socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
-    ) -> httpcore2.AsyncNetworkStream:
-        """As trio's own."""
-        stream = await self._backend.connect_tcp(host, port, timeout, local_address, socket_options)
-        return JoiningStream(stream)
-
-    async def sleep(self, seconds: float) -> None:
-        """As trio's own."""
-        await self._backend.sleep(seconds)
-
-
-class _Body(httpx2.AsyncByteStream):
-    def __init__(self, response: httpcore2.Response) -> None:
-        self._response = response
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        try:
-            async with aclosing(self._response.aiter_stream()) as chunks:
-                async for chunk in chunks:
-                    yield chunk
-        except _CORE_ERRORS as error:
-            raise _translated(error) from error
-
-    async def aclose(self) -> None:
-        await self._response.aclose()
-
-
-class JoiningTransport(httpx2.AsyncBaseTransport):
-    """Direct connections, HTTP/1.1, pooled. Raises what the client's own transport raises."""
+class KeepAliveTransport(httpx2.AsyncBaseTransport):
+    """Any number of connections to one server at a time; some of them wait for the next request."""
 
     def __init__(self, tls: ssl.SSLContext) -> None:
-        self._pool = httpcore2.AsyncConnectionPool(
-            ssl_context=tls,
-            max_connections=None,
-            max_keepalive_connections=MAX_IDLE_CONNECTIONS,
-            keepalive_expiry=KEEPALIVE_SECONDS,
-            network_backend=JoiningBackend(),
-        )
+        self._tls = tls
+        self._idle: list[Connection] = []
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         """Send it; the response's body is still to be read."""
-        url = request.url
-        core_request = httpcore2.Request(
-            method=request.method,
-            url=httpcore2.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path),
-            headers=request.headers.raw,
-            content=request.stream,
-            extensions=request.extensions,
-        )
+        head = _head(request)
+        limits = cast("dict[str, float | None]", request.extensions.get("timeout", {}))
+        connection = await self._idle_one() or await self._connect(request.url, limits.get("connect"))
         try:
-            response = await self._pool.handle_async_request(core_request)
-        except _CORE_ERRORS as error:
-            raise _translated(error) from error
+            await connection.send(head, cast("Body", request.stream), limits.get("write"))
+            status, headers = await connection.head(limits.get("read"))
+        except BaseException:
+            await _drop(connection)
+            raise
         return httpx2.Response(
-            status_code=response.status,
-            headers=response.headers,
-            stream=_Body(response),
-            extensions=response.extensions,
+            status, headers=headers, stream=_ResponseBody(self, connection, limits.get("read"))
         )
 
     async def aclose(self) -> None:
-        """Close pooled connections."""
-        await self._pool.aclose()
+        """Close what waits."""
+        idle, self._idle = self._idle, []
+        for connection in idle:
+            await _drop(connection)
+
+    async def give_back(self, connection: Connection) -> None:
+        """Keep a connection for the next request, if it can serve one."""
+        if connection.reusable and len(self._idle) < MAX_IDLE_CONNECTIONS:
+            connection.idle_since = trio.current_time()
+            self._idle.append(connection)
+        else:
+            await _drop(connection)
+
+    async def _idle_one(self) -> Connection | None:
+        while self._idle:
+            connection = self._idle.pop()
+            young = trio.current_time() - connection.idle_since < KEEPALIVE_SECONDS
+            if young and connection.quiet:
+                return connection
+            await _drop(connection)
+        return None
+
+    async def _connect(self, url: httpx2.URL, seconds: float | None) -> Connection:
+        secure = url.scheme == "https"
+        try:
+            with trio.fail_after(float("inf") if seconds is None else seconds):
+                plain = await trio.open_tcp_stream(url.host, url.port or (443 if secure else 80))
+                stream: ByteStream = plain
+                if secure:
+                    stream = await self._encrypted(plain, url.host)
+        except trio.TooSlowError:
+            raise httpx2.ConnectTimeout("too slow") from None
+        except (OSError, trio.BrokenResourceError) as error:
+            raise httpx2.ConnectError(str(error)) from error
+        return Connection(stream, plain.socket)
+
+    async def _encrypted(self, plain: trio.SocketStream, host: str) -> ByteStream:
+        stream = trio.SSLStream(plain, self._tls, server_hostname=host, https_compatible=True)
+        try:
+            await stream.do_handshake()
+        except BaseException:
+            await trio.aclose_forcefully(plain)
+            raise
+        return cast("ByteStream", stream)
 
 
-_CORE_ERRORS = (
-    httpcore2.TimeoutException,
-    httpcore2.NetworkError,
-    httpcore2.ProtocolError,
-    httpcore2.ProxyError,
-    httpcore2.UnsupportedProtocol,
-)
+class _ResponseBody(httpx2.AsyncByteStream):
+    def __init__(self, owner: KeepAliveTransport, connection: Connection, seconds: float | None) -> None:
+        self._owner = owner
+        self._connection: Connection | None = connection
+        self._pieces = connection.body(seconds)
+
+    def __aiter__(self) -> AsyncIterator[bytes]:
+        return self._pieces
+
+    async def aclose(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            await self._owner.give_back(connection)
 
 
-def _translated(error: Exception) -> httpx2.TransportError:
-    """The client's class of the same name: the two libraries keep them in step."""
-    known = getattr(httpx2, type(error).__name__, httpx2.TransportError)
-    return cast("type[httpx2.TransportError]", known)(str(error))
+def _head(request: httpx2.Request) -> bytes:
+    lines = [request.method.encode() + b" " + request.url.raw_path + b" HTTP/1.1"]
+    for name, value in request.headers.raw:
+        if any(sign in name or sign in value for sign in _UNSENDABLE):
+            raise httpx2.LocalProtocolError("a header cannot be sent")
+        lines.append(name + b": " + value)
+    return b"\r\n".join(lines) + b"\r\n\r\n"
+
+
+async def _drop(connection: Connection) -> None:
+    with trio.CancelScope(shield=True):
+        await connection.aclose()

@@ -3,30 +3,43 @@
 import sqlite3
 from collections.abc import Callable, Sequence
 
-from runtime.store.faults import id_taken, no_session
-from runtime.store.schema import ENTRY_COLUMNS, SESSION_COLUMNS
-from runtime.stored import UNCHANGED, HeadChange, SessionRecord, StoredEntry
+from runtime.store.faults import fork_taken, id_taken, no_session, no_source
+from runtime.store.lease_rows import check_in
+from runtime.store.schema import ENTRY_COLUMNS, LAST_SEQ, SEQ_BITS, SESSION_COLUMNS
+from runtime.stored import UNCHANGED, HeadChange, Lease, SessionRecord, StoredEntry
 
 Work = Callable[[sqlite3.Connection], None]
+
+_HEAD = f"SELECT {SESSION_COLUMNS} FROM sessions WHERE session_id = ?"
+_NUMBER = "SELECT number FROM sessions WHERE session_id = ?"
+_COPY = (
+    f"INSERT INTO entries ({ENTRY_COLUMNS})"
+    f" SELECT ?1 << {SEQ_BITS} | (place & {LAST_SEQ}), turn_id, key, kind, payload FROM entries"
+    f" WHERE place > ?2 << {SEQ_BITS} AND place <= ?2 << {SEQ_BITS} | ?3 ORDER BY place"
+)
 
 _CREATE = f"INSERT INTO sessions ({SESSION_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
 _UPDATE = (
     "UPDATE sessions SET updated_at = coalesce(?, updated_at), title = coalesce(?, title),"
     " state = coalesce(?, state) WHERE session_id = ?"
 )
-# One look-up for both questions: is the session there, and which number came last.
-_LAST_SEQ = (
-    "SELECT (SELECT max(seq) FROM entries WHERE session_id = head.session_id)"
+# One look-up for both questions: is the session there, and which place was given last.
+_LAST_PLACE = (
+    f"SELECT coalesce((SELECT max(place) FROM entries WHERE place BETWEEN head.number << {SEQ_BITS}"
+    f" AND head.number << {SEQ_BITS} | {LAST_SEQ}), head.number << {SEQ_BITS})"
     " FROM sessions AS head WHERE session_id = ?"
 )
 _INSERT = (
-    f"INSERT INTO entries ({ENTRY_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)"
-    " ON CONFLICT (session_id, key) DO NOTHING"
+    f"INSERT INTO entries ({ENTRY_COLUMNS}) VALUES (?, ?, ?, ?, ?)"
+    f" ON CONFLICT (place >> {SEQ_BITS}, key) DO NOTHING"
 )
 
 
 def create(record: SessionRecord) -> Work:
-    """A new session; StoreError when the id is taken."""
+    """A new session; StoreError when the id is taken.
+
+    Carried out again, it finds what it made: a failure may be reported although the commit was made.
+    """
     row = (
         record.session_id,
         record.cwd,
@@ -36,29 +49,71 @@ def create(record: SessionRecord) -> Work:
         record.state,
     )
 
+    again = False
+
     def work(connection: sqlite3.Connection) -> None:
-        if not connection.execute(_CREATE, row).rowcount:
+        nonlocal again
+        repeated, again = again, True
+        if not connection.execute(_CREATE, row).rowcount and not (repeated and _is_there(connection, record)):
             raise id_taken(record.session_id)
 
     return work
 
 
-def append(session_id: str, entries: Sequence[StoredEntry], head: HeadChange) -> Work:
-    """Add entries behind the last one, skipping keys that are there; StoreError without the session."""
+def append(
+    session_id: str,
+    entries: Sequence[StoredEntry],
+    head: HeadChange,
+    lease: Lease | None = None,
+    now: float = 0.0,
+) -> Work:
+    """Add entries behind the last one, skipping keys that are there; StoreError without the session.
+
+    lease: must still be had at `now`, seconds since 1970.
+    """
     kept = tuple(entries)
 
     def work(connection: sqlite3.Connection) -> None:
-        found = connection.execute(_LAST_SEQ, (session_id,)).fetchone()
+        found = connection.execute(_LAST_PLACE, (session_id,)).fetchone()
         if found is None:
             raise no_session(session_id)
-        seq = (found[0] or 0) + 1
+        if lease is not None:
+            check_in(connection, found[0] >> SEQ_BITS, lease, now)
+        place = found[0] + 1
         for entry in kept:
-            row = (session_id, seq, entry.turn_id, entry.key, entry.kind, entry.payload)
-            seq += connection.execute(_INSERT, row).rowcount
+            row = (place, entry.turn_id, entry.key, entry.kind, entry.payload)
+            place += connection.execute(_INSERT, row).rowcount
         if head != UNCHANGED:
             connection.execute(_UPDATE, (*head, session_id))
 
     return work
+
+
+def fork(record: SessionRecord, source_id: str, up_to: int) -> Work:
+    """A new session with a copy of the source's first entries, see the port. Repeated, as `create`."""
+    make = create(record)
+    again = False
+
+    def work(connection: sqlite3.Connection) -> None:
+        nonlocal again
+        repeated, again = again, True
+        if repeated and _is_there(connection, record):
+            return
+        source = connection.execute(_NUMBER, (source_id,)).fetchone()
+        if source is None:
+            raise no_source(source_id)
+        if connection.execute(_NUMBER, (record.session_id,)).fetchone():
+            raise fork_taken(record.session_id)
+        make(connection)
+        number = connection.execute(_NUMBER, (record.session_id,)).fetchone()[0]
+        connection.execute(_COPY, (number, source[0], min(max(up_to, 0), LAST_SEQ)))
+
+    return work
+
+
+def _is_there(connection: sqlite3.Connection, record: SessionRecord) -> bool:
+    found = connection.execute(_HEAD, (record.session_id,)).fetchone()
+    return found is not None and SessionRecord(*found) == record
 
 
 def nothing(_connection: sqlite3.Connection) -> None:

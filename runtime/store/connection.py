@@ -2,6 +2,7 @@
 
 import os
 import sqlite3
+from collections.abc import Callable
 from pathlib import Path
 
 from runtime.errors import StoreError
@@ -13,14 +14,17 @@ _WAL_PAGES_AT_MOST = 2000
 _NO_SIDE_FILES = frozenset({sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY})
 
 
-def open_for_writing(path: Path, *, timeout: float) -> sqlite3.Connection:
+def open_for_writing(
+    path: Path, *, timeout: float, in_use: Callable[[], bool] = lambda: False
+) -> sqlite3.Connection:
     """Create or open the file and bring its schema up to date. timeout: seconds to wait for a lock.
 
+    in_use: whether another process has an older file open, which then stays as it is.
     Raises StoreTrouble. A file of a newer version or of another program is left exactly as it is.
     """
     try:
         _make_private(path)
-        return _prepared(_connect(path, timeout), path)
+        return _prepared(_connect(path, timeout), path, in_use)
     except (sqlite3.Error, OSError) as error:
         raise translate(error, path) from error
 
@@ -83,13 +87,19 @@ def _connect(source: Path | str, timeout: float) -> sqlite3.Connection:
     )
 
 
-def _prepared(connection: sqlite3.Connection, path: Path) -> sqlite3.Connection:
+def _prepared(connection: sqlite3.Connection, path: Path, in_use: Callable[[], bool]) -> sqlite3.Connection:
     try:
-        _refuse_strangers(connection, path)
+        version = _refuse_strangers(connection, path)
+        if 0 < version < SCHEMA_VERSION and in_use():
+            raise StoreTrouble(TroubleKind.LOCKED, path, "its tables are of an older version that is running")
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA secure_delete = ON")
         connection.execute(f"PRAGMA wal_autocheckpoint = {_WAL_PAGES_AT_MOST}")
         migrate(connection)
+        if 0 < version < SCHEMA_VERSION:
+            # The log now holds the whole file once more.
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     except BaseException:
         connection.close()
         raise
@@ -98,8 +108,7 @@ def _prepared(connection: sqlite3.Connection, path: Path) -> sqlite3.Connection:
 
 def _reading(connection: sqlite3.Connection, path: Path) -> sqlite3.Connection:
     try:
-        _refuse_strangers(connection, path)
-        if read_version(connection) != SCHEMA_VERSION:
+        if _refuse_strangers(connection, path) != SCHEMA_VERSION:
             raise StoreTrouble(TroubleKind.UNREACHABLE, path, "its tables could not be brought up to date")
         connection.execute("PRAGMA query_only = ON")
     except BaseException:
@@ -108,7 +117,8 @@ def _reading(connection: sqlite3.Connection, path: Path) -> sqlite3.Connection:
     return connection
 
 
-def _refuse_strangers(connection: sqlite3.Connection, path: Path) -> None:
+def _refuse_strangers(connection: sqlite3.Connection, path: Path) -> int:
+    """The file's version, if it is ours and known."""
     # One look: another process may be making the tables between two.
     connection.execute("BEGIN")
     try:
@@ -120,3 +130,4 @@ def _refuse_strangers(connection: sqlite3.Connection, path: Path) -> None:
         raise StoreTrouble(TroubleKind.FOREIGN, path)
     if version > SCHEMA_VERSION:
         raise StoreTrouble(TroubleKind.NEWER, path, f"schema {version}, this one knows {SCHEMA_VERSION}")
+    return version

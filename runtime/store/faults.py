@@ -4,7 +4,7 @@ import errno
 from enum import StrEnum
 from pathlib import Path
 
-from runtime.errors import StoreError
+from runtime.errors import InvalidParams, ResourceNotFound, StoreError
 
 
 class TroubleKind(StrEnum):
@@ -85,6 +85,16 @@ def closed() -> StoreError:
 def id_taken(session_id: str) -> StoreError:
     """The refusal of a second session under one id."""
     return StoreError(f"the session {session_id!r} exists already")
+
+
+def fork_taken(session_id: str) -> InvalidParams:
+    """The refusal of a copy under an id that is in use."""
+    return InvalidParams(f"the session {session_id!r} exists already")
+
+
+def no_source(session_id: str) -> ResourceNotFound:
+    """The refusal to copy a session that is not there."""
+    return ResourceNotFound(f"There is no session {session_id[:80]!r}.", data={"sessionId": session_id})
 
 
 def no_session(session_id: str) -> StoreError:

@@ -22,11 +22,24 @@ if sys.platform != "win32":
             return not alone
         return True
 
+    def _is_taken(descriptor: int) -> bool:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            fcntl.flock(descriptor, fcntl.LOCK_UN)
+            return True
+        except OSError:
+            return False  # nobody can be known to be there
+        return False
+
 else:  # pragma: no cover
 
     def _try_lock(descriptor: int, *, alone: bool) -> bool:
         # Without advisory locks nobody can know that he is alone: share always, replace never.
         return not alone
+
+    def _is_taken(descriptor: int) -> bool:
+        return False
 
 
 class LockFile:
@@ -43,6 +56,12 @@ class LockFile:
     def try_alone(self) -> bool:
         """Hold it alone. False: someone else has the store open, and a share held before may be gone."""
         return _try_lock(self._descriptor, alone=True)
+
+    def others(self) -> bool:
+        """Whether someone else is known to have the store open. If so, nothing is held any more: two who
+        ask would else wait for each other. If not, it is held alone, as far as the file system can tell.
+        """
+        return _is_taken(self._descriptor)
 
     def close(self) -> None:
         """Let go."""

@@ -1,30 +1,49 @@
 """A store that lives and dies with the process: for embedding and for tests. Knows no disk."""
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from importlib import import_module
 
 import trio
 
 from runtime.store.cursor import decode, encode, place_of
-from runtime.store.faults import closed, id_taken, no_session
-from runtime.stored import UNCHANGED, HeadChange, SessionPage, SessionRecord, StoredEntry
+from runtime.store.faults import closed, fork_taken, id_taken, no_session, no_source
+from runtime.store.leasing import LEASE_SECONDS, Held, check, live_holder, refuse_others, taken
+from runtime.stored import (
+    UNCHANGED,
+    HeadChange,
+    Hit,
+    Holder,
+    Lease,
+    Leases,
+    SessionPage,
+    SessionRecord,
+    StoredEntry,
+)
 
 
 class _Transcript:
-    __slots__ = ("entries", "head", "seqs")
+    __slots__ = ("entries", "head", "held", "seqs")
 
     def __init__(self, head: SessionRecord) -> None:
         self.head = head
         self.entries: list[StoredEntry] = []
         self.seqs: dict[str, int] = {}
+        self.held: Held | None = None
 
 
 class MemoryStore:
-    """The Store port over plain lists; keeps the same rules as the durable stores."""
+    """The Store port over plain lists; keeps the same rules as the durable stores.
 
-    def __init__(self) -> None:
+    clock: seconds since 1970, for leases. One that writes nothing for long runs out.
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.time) -> None:
         self._transcripts: dict[str, _Transcript] = {}
+        self._clock = clock
         self._closed = False
+        self.leases: Leases = MemoryLeases(self._transcripts, clock)
 
     async def create_session(self, record: SessionRecord) -> None:
         """See the port."""
@@ -47,11 +66,20 @@ class MemoryStore:
         return cut_page(heads, cwd=cwd, place=place, limit=limit)
 
     async def append(
-        self, session_id: str, entries: Sequence[StoredEntry], *, head: HeadChange = UNCHANGED
+        self,
+        session_id: str,
+        entries: Sequence[StoredEntry],
+        *,
+        head: HeadChange = UNCHANGED,
+        lease: Lease | None = None,
     ) -> None:
         """See the port."""
         await self._enter()
         found = self._find(session_id)
+        if lease is not None:
+            check(lease, found.held, self._clock())
+            if found.held is not None and lease.fence:
+                found.held = found.held._replace(expires_at=self._clock() + LEASE_SECONDS)
         for entry in entries:
             if entry.key not in found.seqs:
                 found.seqs[entry.key] = seq = len(found.entries) + 1
@@ -70,6 +98,47 @@ class MemoryStore:
         found = self._transcripts.get(session_id)
         return found.seqs.get(key) if found else None
 
+    async def search(
+        self, session_id: str, query: str, *, limit: int, before_turn: str | None = None
+    ) -> list[Hit]:
+        """See the port."""
+        scan = import_module("runtime.store.scan")
+        found: list[Hit] = await scan.search(self, session_id, query, limit, before_turn)
+        return found
+
+    async def delete_session(self, session_id: str) -> bool:
+        """See the port."""
+        await self._enter()
+        found = self._transcripts.get(session_id)
+        if found is not None:
+            refuse_others(session_id, found.held, "", self._clock())
+        return self._transcripts.pop(session_id, None) is not None
+
+    async def fork_session(self, record: SessionRecord, source_id: str, *, up_to: int) -> None:
+        """See the port."""
+        await self._enter()
+        source = self._transcripts.get(source_id)
+        if source is None:
+            raise no_source(source_id)
+        if record.session_id in self._transcripts:
+            raise fork_taken(record.session_id)
+        self._transcripts[record.session_id] = made = _Transcript(record)
+        made.entries = source.entries[: max(up_to, 0)]
+        made.seqs = {entry.key: entry.seq for entry in made.entries}
+
+    async def purge(self, older_than: str) -> int:
+        """See the port."""
+        await self._enter()
+        now = self._clock()
+        old = [
+            name
+            for name, found in self._transcripts.items()
+            if found.head.updated_at < older_than and live_holder(found.held, now) is None
+        ]
+        for name in old:
+            del self._transcripts[name]
+        return len(old)
+
     async def aclose(self) -> None:
         """See the port."""
         self._closed = True
@@ -85,6 +154,35 @@ class MemoryStore:
         if found is None:
             raise no_session(session_id)
         return found
+
+
+class MemoryLeases:
+    """The `Leases` port over the same transcripts."""
+
+    def __init__(self, transcripts: dict[str, _Transcript], clock: Callable[[], float]) -> None:
+        self._transcripts = transcripts
+        self._clock = clock
+
+    async def take(self, session_id: str, holder: Holder) -> Lease:
+        """See the port."""
+        await trio.lowlevel.checkpoint()
+        found = self._transcripts.get(session_id)
+        if found is None:
+            raise no_session(session_id)
+        found.held = held = taken(session_id, found.held, holder, self._clock())
+        return Lease(session_id, holder, held.fence, len(found.entries))
+
+    async def release(self, lease: Lease) -> None:
+        """See the port."""
+        await trio.lowlevel.checkpoint()
+        found = self._transcripts.get(lease.session_id)
+        if found is not None and found.held is not None and found.held.fence == lease.fence:
+            found.held = Held(lease.fence, None, 0.0)
+
+    def is_lost(self, lease: Lease) -> bool:
+        """See the port."""
+        found = self._transcripts.get(lease.session_id)
+        return found is not None and found.held is not None and found.held.fence != lease.fence
 
 
 def changed_head(head: SessionRecord, change: HeadChange) -> SessionRecord:

@@ -3,15 +3,20 @@
 import sqlite3
 
 from runtime.store.cursor import Place, encode
-from runtime.store.schema import SESSION_COLUMNS
+from runtime.store.schema import LAST_SEQ, SEQ_BITS, SESSION_COLUMNS
 from runtime.stored import SessionPage, SessionRecord, StoredEntry
 
 _SESSION = f"SELECT {SESSION_COLUMNS} FROM sessions WHERE session_id = ?"
 _ENTRIES = (
-    "SELECT turn_id, key, kind, payload, seq FROM entries"
-    " WHERE session_id = ? AND seq > ? ORDER BY seq LIMIT ?"
+    f"SELECT turn_id, key, kind, payload, place & {LAST_SEQ} FROM sessions CROSS JOIN entries"
+    f" ON place > number << {SEQ_BITS} | ?2 AND place <= number << {SEQ_BITS} | {LAST_SEQ}"
+    " WHERE session_id = ?1 ORDER BY place LIMIT ?3"
 )
-_POSITION = "SELECT seq FROM entries WHERE session_id = ? AND key = ?"
+# The sign keeps SQLite from converting the number, which would keep it from using the index.
+_POSITION = (
+    f"SELECT place & {LAST_SEQ} FROM entries"
+    f" WHERE place >> {SEQ_BITS} = (SELECT +number FROM sessions WHERE session_id = ?) AND key = ?"
+)
 _LIST = "SELECT {columns} FROM sessions {where} ORDER BY updated_at DESC, session_id DESC LIMIT ?"
 
 
@@ -23,7 +28,7 @@ def session(connection: sqlite3.Connection, session_id: str) -> SessionRecord | 
 
 def entries(connection: sqlite3.Connection, session_id: str, after: int, limit: int) -> list[StoredEntry]:
     """Entries with seq > after, at most `limit`."""
-    rows = connection.execute(_ENTRIES, (session_id, after, max(limit, 0)))
+    rows = connection.execute(_ENTRIES, (session_id, min(max(after, 0), LAST_SEQ), max(limit, 0)))
     return [StoredEntry(*row) for row in rows]
 
 

@@ -6,17 +6,19 @@ byte by byte, as `<name>.corrupt-<n>`.
 
 import os
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, suppress
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 from runtime.store.connection import open_for_writing
-from runtime.store.schema import ENTRY_COLUMNS, SESSION_COLUMNS
+from runtime.store.schema import ENTRY_COLUMNS, LAST_SEQ, SEQ_BITS, SESSION_COLUMNS, read_version
 
 _CHUNK = 1 << 20
-_BLIND_STEPS = 5_000
-"""Row ids to try behind the last readable one when the table's far end is damaged too."""
+_NEAR_STEPS = 256
+"""More rows than a leaf can hold."""
+_LAST_ROW_ID = (1 << 62) - 1
 
 Cells = tuple[object, ...]
 
@@ -74,31 +76,84 @@ def _rescue(path: Path, target: sqlite3.Connection, timeout: float) -> tuple[int
             source.text_factory = _readable_text
             # Else SQLite refuses a file that is shorter than its header says, all of it.
             source.execute("PRAGMA writable_schema = ON")
-            heads = _readable(source, "sessions", SESSION_COLUMNS)
-            sessions = sum(_keep(target, _KEEP_SESSION, row) for row in heads if _is_session(row))
-            lines = _readable(source, "entries", ENTRY_COLUMNS)
-            entries = sum(_keep(target, _KEEP_ENTRY, row) for row in lines if _is_entry(row))
+            sessions = _rescue_sessions(source, target)
+            entries = _rescue_entries(source, target)
     except sqlite3.Error:
         # The file is so far gone that it cannot even be closed in order; what was read stands.
         sessions, entries = _counted(target)
-    target.execute(_KEEP_ORPHANS)
     target.execute("COMMIT")
     target.execute("PRAGMA wal_checkpoint(TRUNCATE)")
     return sessions, entries
 
 
-_KEEP_SESSION = f"INSERT OR IGNORE INTO sessions ({SESSION_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)"
-_KEEP_ENTRY = f"INSERT OR IGNORE INTO entries ({ENTRY_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)"
-# Entries whose head was lost get a new one, else nobody could reach them.
-_KEEP_ORPHANS = f"""
-    INSERT INTO sessions ({SESSION_COLUMNS})
-    SELECT DISTINCT session_id, '/', '1970-01-01T00:00:00Z', '1970-01-01T00:00:00Z',
-        'Recovered session', '{{}}'
-    FROM entries WHERE session_id NOT IN (SELECT session_id FROM sessions)"""
+_KEEP_SESSION = f"INSERT OR IGNORE INTO sessions (number, {SESSION_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)"
+_KEEP_ENTRY = f"INSERT OR IGNORE INTO entries ({ENTRY_COLUMNS}) VALUES (?, ?, ?, ?, ?)"
+_LONG_AGO = "1970-01-01T00:00:00Z"
 
 
-def _keep(target: sqlite3.Connection, statement: str, row: Cells) -> int:
-    return target.execute(statement, row).rowcount
+def _rescue_sessions(source: sqlite3.Connection, target: sqlite3.Connection) -> int:
+    """All heads that can be read. Of the others an index may still know id, folder and time."""
+    heads = _readable(source, "sessions", f"rowid, {SESSION_COLUMNS}")
+    kept = sum(target.execute(_KEEP_SESSION, row).rowcount for row in heads if _is_session(row))
+    for row in _indexed_heads(source):
+        if _is_session(row):
+            target.execute(_KEEP_SESSION, row)
+    return kept
+
+
+def _indexed_heads(source: sqlite3.Connection) -> Iterator[Cells]:
+    """What the index has of each head, made into a head. Read from both ends, up to what is damaged."""
+    for order in ("", " DESC"):
+        statement = (
+            "SELECT rowid, session_id, cwd, updated_at FROM sessions INDEXED BY sessions_by_cwd"
+            f" ORDER BY cwd{order}, updated_at{order}, session_id{order}"
+        )
+        with suppress(sqlite3.DatabaseError):
+            for number, session_id, cwd, changed in source.execute(statement):
+                yield (number, session_id, cwd, changed, changed, "Recovered session", "{}")
+
+
+def _rescue_entries(source: sqlite3.Connection, target: sqlite3.Connection) -> int:
+    """All entries that can be read. One whose head was lost gets a new one, else nobody could reach it."""
+    numbers: dict[object, int] = dict(target.execute("SELECT session_id, number FROM sessions"))
+    known = sorted(numbers.values())
+    numbers.update((number, number) for number in known)
+    kept = 0
+    for owner, seq, *rest in _entries(source, known):
+        number = numbers.get(owner)
+        if number is None:
+            number = numbers[owner] = _make_head(target, owner)
+        kept += target.execute(_KEEP_ENTRY, (number << SEQ_BITS | seq, *rest)).rowcount
+    return kept
+
+
+def _make_head(target: sqlite3.Connection, owner: object) -> int:
+    given, name = (owner, f"recovered-{owner}") if isinstance(owner, int) else (None, owner)
+    row = (given, name, "/", _LONG_AGO, _LONG_AGO, "Recovered session", "{}")
+    return target.execute(_KEEP_SESSION, row).lastrowid or 0
+
+
+def _entries(source: sqlite3.Connection, known: Sequence[int]) -> Iterator[tuple[Any, ...]]:
+    """(session's number or id, seq, turn id, key, kind, payload), from a file of any version."""
+    if read_version(source) < 2:
+        columns = "session_id, seq, turn_id, key, kind, payload"
+        yield from (row for row in _readable(source, "entries", columns) if _is_entry(row))
+        return
+    columns = f"place >> {SEQ_BITS}, place & {LAST_SEQ}, turn_id, key, kind, payload"
+    for after, last in _ranges(known):
+        rows = _readable(source, "entries", columns, after, last)
+        yield from (row for row in rows if _is_entry(row))
+
+
+def _ranges(known: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Row ids of each session by itself, and those between: from a hole in one a step to the next is far."""
+    after = 0
+    for number in known:
+        first = number << SEQ_BITS
+        yield after, first
+        after = first | LAST_SEQ
+        yield first, after
+    yield after, _LAST_ROW_ID
 
 
 def _counted(target: sqlite3.Connection) -> tuple[int, int]:
@@ -106,43 +161,67 @@ def _counted(target: sqlite3.Connection) -> tuple[int, int]:
     return sessions, target.execute("SELECT count(*) FROM entries").fetchone()[0]
 
 
-def _readable(source: sqlite3.Connection, table: str, columns: str) -> Iterator[Cells]:
+def _readable(
+    source: sqlite3.Connection, table: str, columns: str, after: int = 0, last: int = _LAST_ROW_ID
+) -> Iterator[Cells]:
     """Every row that can be read, in row-id order, with the unreadable ones stepped over."""
-    statement = f"SELECT rowid, {columns} FROM {table} WHERE rowid > ? ORDER BY rowid"
-    end = _last_row_id(source, table)
-    place = 0
-    while end is None or place < end:
+    statement = f"SELECT rowid, {columns} FROM {table} WHERE rowid > ? AND rowid <= ? ORDER BY rowid"
+
+    def fails(place: int) -> bool:
         try:
-            for row in source.execute(statement, (place,)):
-                place = row[0]
+            source.execute(f"{statement} LIMIT 1", (place, last)).fetchone()
+        except sqlite3.DatabaseError:
+            return True
+        return False
+
+    while after < last:
+        try:
+            for row in source.execute(statement, (after, last)):
+                after = row[0]
                 yield row[1:]
             return
         except sqlite3.DatabaseError as error:
             if error.sqlite_errorcode & 0xFF != sqlite3.SQLITE_CORRUPT:
                 return  # no table or no database at all: stepping on would find nothing
-            if end is None:
-                end = place + _BLIND_STEPS
-            place += 1
+            after = _behind(fails, after, last)
 
 
-def _last_row_id(source: sqlite3.Connection, table: str) -> int | None:
-    try:
-        found = source.execute(f"SELECT max(rowid) FROM {table}").fetchone()[0]
-    except sqlite3.DatabaseError:
-        return None
-    return int(found or 0)
+def _behind(fails: Callable[[int], bool], place: int, last: int) -> int:
+    """The nearest place behind `place` from which on something can be read; `last` if there is none.
+
+    One by one over the rows of a leaf; beyond that by doubling and halving, as more than a leaf is gone.
+    """
+    for near in range(place + 1, min(place + _NEAR_STEPS, last)):
+        if not fails(near):
+            return near
+    low, step = place + _NEAR_STEPS, _NEAR_STEPS
+    while low < last and fails(low):
+        step *= 2
+        low += step
+    bad, good = low - step, min(low, last)
+    while good - bad > 1:
+        middle = (bad + good) // 2
+        bad, good = (middle, good) if fails(middle) else (bad, middle)
+    return good
 
 
 def _is_session(row: Cells) -> bool:
-    *texts, title, state = row
-    return all(isinstance(cell, str) for cell in (*texts, state)) and isinstance(title, str | None)
+    number, *texts, title, state = row
+    return (
+        isinstance(number, int)
+        and 0 < number <= _LAST_ROW_ID >> SEQ_BITS
+        and all(isinstance(cell, str) for cell in (*texts, state))
+        and isinstance(title, str | None)
+    )
 
 
 def _is_entry(row: Cells) -> bool:
-    session_id, seq, turn_id, key, kind, payload = row
-    texts = (session_id, turn_id, key, kind)
+    owner, seq, *texts, payload = row
     return (
-        all(isinstance(cell, str) for cell in texts) and isinstance(seq, int) and isinstance(payload, bytes)
+        isinstance(owner, str | int)
+        and isinstance(seq, int)
+        and all(isinstance(cell, str) for cell in texts)
+        and isinstance(payload, bytes)
     )
 
 

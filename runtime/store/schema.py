@@ -1,4 +1,9 @@
-"""The tables and how an older file becomes a current one. Knows SQL, no file and no thread."""
+"""The tables and how an older file becomes a current one. Knows SQL, no file and no thread.
+
+An entry's `place` is its session's number and its own: number << 32 | seq. As the row id it keeps a session's
+entries together in order without an index, a payload of 2 kB stays in one leaf, and a damaged file can be
+read row by row. So a commit changes two trees: the table and the index of the keys.
+"""
 
 import sqlite3
 from collections.abc import Callable
@@ -7,7 +12,11 @@ APPLICATION_ID = 0x574C5455
 """Marks a database as ours in its header, https://sqlite.org/fileformat2.html#application_id."""
 
 SESSION_COLUMNS = "session_id, cwd, created_at, updated_at, title, state"
-ENTRY_COLUMNS = "session_id, seq, turn_id, key, kind, payload"
+ENTRY_COLUMNS = "place, turn_id, key, kind, payload"
+
+SEQ_BITS = 32
+LAST_SEQ = (1 << SEQ_BITS) - 1
+"""A session holds no more entries than this; as a mask it takes the seq out of a place."""
 
 _FIRST_TABLES = (
     """CREATE TABLE sessions (
@@ -20,7 +29,6 @@ _FIRST_TABLES = (
     )""",
     "CREATE INDEX sessions_by_change ON sessions (updated_at, session_id)",
     "CREATE INDEX sessions_by_cwd ON sessions (cwd, updated_at, session_id)",
-    # A row-id table: a payload of 2 kB stays in one leaf, and a damaged file can be read row by row.
     """CREATE TABLE entries (
         session_id TEXT NOT NULL,
         seq INTEGER NOT NULL,
@@ -34,13 +42,71 @@ _FIRST_TABLES = (
     f"PRAGMA application_id = {APPLICATION_ID}",
 )
 
+_NUMBERED_SESSIONS = (
+    "DROP INDEX sessions_by_change",
+    "DROP INDEX sessions_by_cwd",
+    "ALTER TABLE sessions RENAME TO old_sessions",
+    "ALTER TABLE entries RENAME TO old_entries",
+    """CREATE TABLE sessions (
+        number INTEGER PRIMARY KEY,
+        session_id TEXT NOT NULL UNIQUE,
+        cwd TEXT NOT NULL,
+        created_at TEXT NOT NULL,
+        updated_at TEXT NOT NULL,
+        title TEXT,
+        state TEXT NOT NULL
+    )""",
+    """CREATE TABLE entries (
+        place INTEGER PRIMARY KEY,
+        turn_id TEXT NOT NULL,
+        key TEXT NOT NULL,
+        kind TEXT NOT NULL,
+        payload BLOB NOT NULL
+    )""",
+    f"""INSERT INTO sessions ({SESSION_COLUMNS})
+        SELECT {SESSION_COLUMNS} FROM old_sessions ORDER BY rowid""",
+    # In the order of the new row ids, and read through the old key: nothing is sorted, memory stays flat.
+    f"""INSERT INTO entries ({ENTRY_COLUMNS})
+        SELECT head.number << {SEQ_BITS} | old.seq, old.turn_id, old.key, old.kind, old.payload
+        FROM sessions AS head CROSS JOIN old_entries AS old ON old.session_id = head.session_id
+        ORDER BY head.number, old.seq""",
+    "DROP TABLE old_entries",
+    "DROP TABLE old_sessions",
+    "CREATE INDEX sessions_by_change ON sessions (updated_at, session_id)",
+    "CREATE INDEX sessions_by_cwd ON sessions (cwd, updated_at, session_id)",
+    f"CREATE UNIQUE INDEX entries_by_key ON entries (place >> {SEQ_BITS}, key)",
+)
 
-def _create_tables(connection: sqlite3.Connection) -> None:
-    for statement in _FIRST_TABLES:
-        connection.execute(statement)
+_LEASES_AND_RECALLS = (
+    # Who may write a session. The fence only ever grows; a lease that is free keeps it.
+    """CREATE TABLE leases (
+        session INTEGER PRIMARY KEY,
+        fence INTEGER NOT NULL,
+        holder TEXT NOT NULL,
+        owner TEXT NOT NULL,
+        expires_at REAL NOT NULL
+    )""",
+    # How far the words of a session are indexed; the index itself is a table of its own, see `recall`.
+    """CREATE TABLE recalls (
+        session INTEGER PRIMARY KEY,
+        seq INTEGER NOT NULL,
+        used INTEGER NOT NULL
+    )""",
+)
 
 
-MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (_create_tables,)
+def _running(statements: tuple[str, ...]) -> Callable[[sqlite3.Connection], None]:
+    def step(connection: sqlite3.Connection) -> None:
+        for statement in statements:
+            connection.execute(statement)
+
+    return step
+
+
+MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (
+    _running(_FIRST_TABLES),
+    _running(_NUMBERED_SESSIONS + _LEASES_AND_RECALLS),
+)
 """Step n turns a file of version n into version n + 1. Steps are only ever added at the end."""
 
 SCHEMA_VERSION = len(MIGRATIONS)

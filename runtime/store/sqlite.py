@@ -1,22 +1,35 @@
 """The Store port over one SQLite file. Knows which thread does what; the SQL and the file are elsewhere."""
 
 import sqlite3
+import time
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import TypeVar
 
 import trio
 
-from runtime.store import changes, queries
+from runtime.store import changes, queries, removal
 from runtime.store.connection import translate
 from runtime.store.cursor import decode
 from runtime.store.faults import StoreTrouble, TroubleKind, closed
+from runtime.store.pulse import Pulse
 from runtime.store.readers import Readers
+from runtime.store.sqlite_leases import SqliteLeases
 from runtime.store.storefile import StoreFile
 from runtime.store.writer import Writer
-from runtime.stored import UNCHANGED, HeadChange, SessionPage, SessionRecord, StoredEntry
+from runtime.stored import (
+    UNCHANGED,
+    HeadChange,
+    Hit,
+    Lease,
+    Leases,
+    SessionPage,
+    SessionRecord,
+    StoredEntry,
+)
 
 T = TypeVar("T")
 
@@ -27,19 +40,32 @@ class SqliteStore:
     """Opens its file at the first use. Several processes may use one file, for different sessions.
 
     patience: seconds to wait for another program's lock before StoreTrouble. on_repair: told, in trio's
-    thread, when a damaged file was replaced by what could be read of it.
+    thread, when a damaged file was replaced by what could be read of it. clock: seconds since 1970, the same
+    for all processes that use the file.
     """
 
     def __init__(
-        self, path: Path, *, on_repair: Callable[[str], None] = lambda _told: None, patience: float = 5.0
+        self,
+        path: Path,
+        *,
+        on_repair: Callable[[str], None] = lambda _told: None,
+        patience: float = 5.0,
+        clock: Callable[[], float] = time.time,
     ) -> None:
         self._path = path
         self._on_repair = on_repair
+        self._clock = clock
         self._file = StoreFile(path, patience=patience)
         self._readers = Readers(self._file.open_reader)
+        pulse = Pulse(clock)
         self._writer = Writer(
-            path, open_file=self._file.open_writer, repair=self._repair_file, patience=patience
+            path,
+            open_file=self._file.open_writer,
+            repair=self._repair_file,
+            patience=patience,
+            pulse=pulse,
         )
+        self.leases: Leases = SqliteLeases(self._write, pulse, clock)
         self._repairs: deque[str] = deque()
         self._limiter = trio.CapacityLimiter(_READS_AT_ONCE)
         self._closed = False
@@ -62,10 +88,15 @@ class SqliteStore:
         return await self._read(partial(queries.page, cwd=cwd, place=place, limit=limit))
 
     async def append(
-        self, session_id: str, entries: Sequence[StoredEntry], *, head: HeadChange = UNCHANGED
+        self,
+        session_id: str,
+        entries: Sequence[StoredEntry],
+        *,
+        head: HeadChange = UNCHANGED,
+        lease: Lease | None = None,
     ) -> None:
         """See the port."""
-        await self._write(changes.append(session_id, entries, head))
+        await self._write(changes.append(session_id, entries, head, lease, self._clock()))
 
     async def entries(self, session_id: str, *, after: int = 0, limit: int = 500) -> list[StoredEntry]:
         """See the port."""
@@ -74,6 +105,31 @@ class SqliteStore:
     async def position(self, session_id: str, key: str) -> int | None:
         """See the port."""
         return await self._read(partial(queries.position, session_id=session_id, key=key))
+
+    async def search(
+        self, session_id: str, query: str, *, limit: int, before_turn: str | None = None
+    ) -> list[Hit]:
+        """See the port."""
+        recall = import_module("runtime.store.recall")
+        sought = recall.Sought(session_id, query, limit, before_turn)
+        found: list[Hit] = await recall.search(self, self._read, self._write, sought)
+        return found
+
+    async def delete_session(self, session_id: str) -> bool:
+        """See the port."""
+        return await self._remove(partial(removal.delete, session_id=session_id, now=self._clock()))
+
+    async def fork_session(self, record: SessionRecord, source_id: str, *, up_to: int) -> None:
+        """See the port."""
+        await self._write(changes.fork(record, source_id, up_to))
+
+    async def purge(self, older_than: str) -> int:
+        """See the port."""
+        total = 0
+        some = partial(removal.purge, older_than=older_than, now=self._clock())
+        while removed := await self._remove(some):
+            total += removed
+        return total
 
     async def aclose(self) -> None:
         """See the port."""
@@ -91,6 +147,17 @@ class SqliteStore:
             await self._writer.run(work)
         finally:
             self._tell_repairs()
+
+    async def _remove(self, remove: Callable[[sqlite3.Connection], T]) -> T:
+        answers: list[T] = []
+
+        def work(connection: sqlite3.Connection) -> None:
+            answers[:] = [remove(connection)]
+
+        await self._write(work)
+        if answers[0]:
+            self._writer.wipe_log()
+        return answers[0]
 
     async def _read(self, query: Callable[[sqlite3.Connection], T]) -> T:
         self._refuse_when_closed()

@@ -31,10 +31,12 @@ class StoreFile:
             lock = self._hold_lock()
             unclean = wal_has_content(self.path) and lock.try_alone()
             if not lock.try_share():
-                raise StoreTrouble(TroubleKind.LOCKED, self.path, "it is being repaired")
+                raise StoreTrouble(
+                    TroubleKind.LOCKED, self.path, "it is being repaired or brought up to date"
+                )
         except OSError as error:
             raise from_os(error, self.path) from error
-        connection = open_for_writing(self.path, timeout=_WRITER_WAITS_SECONDS)
+        connection = self._open(lock)
         if unclean and self.path.stat().st_size <= _CHECK_BYTES_AT_MOST:
             self._check(connection)
         return connection
@@ -64,6 +66,20 @@ class StoreFile:
         if self._lock is not None:
             self._lock.close()
             self._lock = None
+
+    def _open(self, lock: LockFile) -> sqlite3.Connection:
+        shared = False
+
+        def in_use() -> bool:
+            nonlocal shared
+            shared = lock.others()
+            return shared
+
+        try:
+            return open_for_writing(self.path, timeout=_WRITER_WAITS_SECONDS, in_use=in_use)
+        finally:
+            if not shared:
+                lock.try_share()
 
     def _hold_lock(self) -> LockFile:
         if self._lock is None:

@@ -19,10 +19,10 @@ from runtime.store.changes import Work, nothing
 from runtime.store.connection import translate
 from runtime.store.faults import StoreTrouble, TroubleKind
 from runtime.store.jobs import Job
+from runtime.store.pulse import Pulse
+from runtime.store.upkeep import Upkeep
 
 _GROUP_AT_MOST = 256
-_COMMITS_TO_MERGE = 64
-_REST_SECONDS = 0.05
 _PAUSE_SECONDS = 0.005
 _IMPATIENT_SECONDS = 0.1
 _HEALTHY_AFTER = frozenset({TroubleKind.LOCKED, TroubleKind.FULL})
@@ -52,7 +52,7 @@ class Writer:
 
     open_file: gives the connection. repair: puts a sound file in a damaged one's place. Both raise
     StoreTrouble and run in the writer's thread. patience: seconds that the first job behind another
-    program's lock waits; as long as the lock stands, later ones wait hardly at all.
+    program's lock waits; as long as the lock stands, later ones wait hardly at all. pulse: of the leases.
     """
 
     def __init__(
@@ -62,6 +62,7 @@ class Writer:
         open_file: Callable[[], sqlite3.Connection],
         repair: Callable[[], None],
         patience: float,
+        pulse: Pulse,
     ) -> None:
         self._path = path
         self._open_file = open_file
@@ -71,7 +72,7 @@ class Writer:
         self._thread: threading.Thread | None = None
         self._opened: Opened | None = None
         self._damaged = False
-        self._unmerged = 0
+        self._upkeep = Upkeep(pulse)
 
     # ------------------------------------------------------------ in trio's thread
 
@@ -94,6 +95,11 @@ class Writer:
 
     def warm_up(self) -> None:
         """Begin to open the file; a failure shows at the first use."""
+        self._send(Job(nothing))
+
+    def wipe_log(self) -> None:
+        """Leave nothing in the log of what was removed, as soon as nobody waits."""
+        self._upkeep.wipe_log()
         self._send(Job(nothing))
 
     async def aclose(self) -> None:
@@ -130,20 +136,12 @@ class Writer:
         return group, True
 
     def _next_item(self) -> Job | None:
-        if self._unmerged >= _COMMITS_TO_MERGE:
+        while True:
             try:
-                return self._queue.get(timeout=_REST_SECONDS)
+                return self._queue.get(timeout=self._upkeep.rest())
             except queue.Empty:
-                self._merge_log()
-        return self._queue.get()
-
-    def _merge_log(self) -> None:
-        # While nobody waits: a checkpoint inside a commit would make one caller wait for all pages, and
-        # a log that is merged early is overwritten in place, which syncs faster than one that grows.
-        self._unmerged = 0
-        if self._connection is not None:
-            with suppress(sqlite3.Error):
-                self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
+                here = self._opened is not None and identity(self._path) == self._opened.identity
+                self._upkeep.use_rest(self._connection if here else None)
 
     def _commit(self, group: Sequence[Job]) -> None:
         trouble = self._begin(group)
@@ -202,10 +200,11 @@ class Writer:
         try:
             for job in jobs:
                 job.work(connection)
+            self._upkeep.go_along(connection)
             connection.execute("COMMIT")
         except Exception as error:  # noqa: BLE001 - as above; the caller hears of it
             return self._after(error)
-        self._unmerged += 1
+        self._upkeep.committed()
         return None
 
     def _after(self, error: Exception) -> Exception:

@@ -2,7 +2,7 @@
 
 Unknown names are refused, not ignored: a model that says `offset` where the tool says `line` must hear
 of it instead of getting another answer than it asked for. null, and "" for an optional string, mean
-"not given". A whole number may come as 3 or 3.0.
+"not given". A whole number may come as 3 or 3.0. A list holds objects, each by a table of its own.
 """
 
 import json
@@ -14,26 +14,43 @@ from runtime.errors import ToolError
 from runtime.rows import ToolSpec
 from runtime.tools.paths import quote, shorten
 
-Kind = Literal["string", "integer", "boolean"]
+Kind = Literal["string", "integer", "boolean", "list"]
+
+
+_KINDS = {
+    "string": "a string",
+    "boolean": "true or false",
+    "list": "a list of objects, not empty",
+}
 
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """One parameter. minimum and maximum are for integers, and inclusive."""
+    """One parameter. minimum and maximum are for integers, and inclusive.
+
+    choices: all that a string may be. items: the table of a list's objects; a list may not be empty.
+    """
 
     name: str
     kind: Kind
-    description: str
+    description: str = ""
     required: bool = False
     minimum: int | None = None
     maximum: int | None = None
+    choices: tuple[str, ...] = ()
+    items: "tuple[Parameter, ...]" = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
     """Checked arguments; what was not given is absent."""
 
-    values: Mapping[str, str | int | bool]
+    values: "Mapping[str, str | int | bool | tuple[Arguments, ...]]"
+
+    def rows(self, name: str) -> "tuple[Arguments, ...]":
+        """A list's objects, each checked."""
+        found = self.values.get(name, ())
+        return found if isinstance(found, tuple) else ()
 
     def text(self, name: str, default: str = "") -> str:
         """A string argument."""
@@ -41,7 +58,8 @@ class Arguments:
 
     def integer(self, name: str, default: int) -> int:
         """A whole-number argument."""
-        return int(self.values.get(name, default))
+        found = self.values.get(name, default)
+        return default if isinstance(found, tuple) else int(found)
 
     def flag(self, name: str, default: bool) -> bool:
         """A true-or-false argument."""
@@ -49,14 +67,13 @@ class Arguments:
 
 
 def tool_spec(name: str, description: str, parameters: Sequence[Parameter]) -> ToolSpec:
-    """The spec with its schema as compact JSON; the same table always gives the same bytes."""
-    schema = {
-        "type": "object",
-        "properties": {parameter.name: _property(parameter) for parameter in parameters},
-        "required": [parameter.name for parameter in parameters if parameter.required],
-        "additionalProperties": False,
-    }
-    return ToolSpec(name, description, json.dumps(schema, separators=(",", ":"), ensure_ascii=False))
+    """The spec with its schema as compact JSON; the same table always gives the same bytes.
+
+    Every request carries it: what goes without saying (no other arguments, counting from 1) is not in it.
+    """
+    return ToolSpec(
+        name, description, json.dumps(_object(parameters), separators=(",", ":"), ensure_ascii=False)
+    )
 
 
 def check(tool: str, parameters: Sequence[Parameter], arguments: Mapping[str, object]) -> Arguments:
@@ -66,7 +83,7 @@ def check(tool: str, parameters: Sequence[Parameter], arguments: Mapping[str, ob
         if name not in table:
             known = ", ".join(table)
             raise ToolError(f"unknown argument {shorten(quote(name), 60)}; {tool} takes {known}")
-    values: dict[str, str | int | bool] = {}
+    values: dict[str, str | int | bool | tuple[Arguments, ...]] = {}
     for parameter in parameters:
         value = arguments.get(parameter.name)
         if value is None or (value == "" and not parameter.required):
@@ -77,14 +94,25 @@ def check(tool: str, parameters: Sequence[Parameter], arguments: Mapping[str, ob
     return Arguments(values)
 
 
-def _checked(parameter: Parameter, value: object) -> str | int | bool:
+def _checked(parameter: Parameter, value: object) -> str | int | bool | tuple[Arguments, ...]:
+    if parameter.kind == "list" and isinstance(value, list) and value:
+        return tuple(_row(parameter, number, row) for number, row in enumerate(value, 1))
     if parameter.kind == "string" and isinstance(value, str):
+        if parameter.choices and value not in parameter.choices:
+            raise _wrong(parameter, value)
         return value
     if parameter.kind == "boolean" and isinstance(value, bool):
         return value
     if parameter.kind == "integer":
         return _integer(parameter, value)
     raise _wrong(parameter, value)
+
+
+def _row(parameter: Parameter, number: int, value: object) -> Arguments:
+    where = f"{parameter.name}, entry {number}"
+    if not isinstance(value, dict):
+        raise ToolError(f"{where}: must be an object")
+    return check(where, parameter.items, value)
 
 
 def _integer(parameter: Parameter, value: object) -> int:
@@ -108,16 +136,32 @@ def _wrong(parameter: Parameter, value: object) -> ToolError:
 
 
 def _wanted(parameter: Parameter) -> str:
+    if parameter.choices:
+        return f"one of {', '.join(parameter.choices)}"
     if parameter.kind != "integer":
-        return {"string": "a string", "boolean": "true or false"}[parameter.kind]
+        return _KINDS[parameter.kind]
     if parameter.minimum is not None and parameter.maximum is not None:
         return f"a whole number from {parameter.minimum} to {parameter.maximum}"
     return "a whole number" if parameter.minimum is None else f"a whole number, {parameter.minimum} or more"
 
 
-def _property(parameter: Parameter) -> dict[str, str | int]:
-    made: dict[str, str | int] = {"type": parameter.kind, "description": parameter.description}
-    if parameter.minimum is not None:
+def _object(parameters: Sequence[Parameter]) -> dict[str, object]:
+    return {
+        "type": "object",
+        "properties": {parameter.name: _property(parameter) for parameter in parameters},
+        "required": [parameter.name for parameter in parameters if parameter.required],
+    }
+
+
+def _property(parameter: Parameter) -> dict[str, object]:
+    made: dict[str, object] = {"type": "array" if parameter.kind == "list" else parameter.kind}
+    if parameter.description:
+        made["description"] = parameter.description
+    if parameter.choices:
+        made["enum"] = list(parameter.choices)
+    if parameter.items:
+        made["items"] = _object(parameter.items)
+    if parameter.minimum not in (None, 0, 1):
         made["minimum"] = parameter.minimum
     if parameter.maximum is not None:
         made["maximum"] = parameter.maximum

@@ -6,12 +6,25 @@ from typing import cast
 
 from runtime.errors import ConfigError
 from runtime.ports import Tool
+from runtime.tools.settings import ToolSettings
 
 _FACTORIES = {
     "read_file": ("runtime.tools.read_file", "ReadFile"),
     "list_dir": ("runtime.tools.list_dir", "ListDir"),
+    "find_files": ("runtime.tools.find_files", "FindFiles"),
     "search_text": ("runtime.tools.search_text", "SearchText"),
+    "edit_file": ("runtime.tools.edit_file", "EditFile"),
+    "write_file": ("runtime.tools.write_file", "WriteFile"),
+    "run_command": ("runtime.tools.run_command", "RunCommand"),
+    "update_plan": ("runtime.tools.update_plan", "UpdatePlan"),
+    "exit_plan_mode": ("runtime.tools.exit_plan_mode", "ExitPlanMode"),
+    "ask_user": ("runtime.tools.ask_user", "AskUser"),
+    "fetch_url": ("runtime.tools.fetch_url", "FetchUrl"),
+    "recall_history": ("runtime.tools.recall_history", "RecallHistory"),
+    "set_goal": ("runtime.tools.set_goal", "SetGoal"),
 }
+_CONFIGURED = frozenset({"run_command", "fetch_url"})
+"""Those that are made with settings."""
 
 
 def names() -> tuple[str, ...]:
@@ -19,14 +32,15 @@ def names() -> tuple[str, ...]:
     return tuple(_FACTORIES)
 
 
-def load(name: str) -> Tool:
+def load(name: str, settings: ToolSettings | None = None) -> Tool:
     """A new tool. Raises ConfigError for a name that is not in the catalog."""
     if name not in _FACTORIES:
         raise ConfigError(f"there is no tool named {name!r}; known: {', '.join(_FACTORIES)}")
     module, factory = _FACTORIES[name]
-    return cast(Callable[[], Tool], getattr(import_module(module), factory))()
+    made = cast(Callable[..., Tool], getattr(import_module(module), factory))
+    return made(settings) if name in _CONFIGURED else made()
 
 
-def load_all(wanted: Iterable[str] | None = None) -> tuple[Tool, ...]:
+def load_all(wanted: Iterable[str] | None = None, settings: ToolSettings | None = None) -> tuple[Tool, ...]:
     """The tools named, in that order; None: all. Raises ConfigError."""
-    return tuple(load(name) for name in (names() if wanted is None else wanted))
+    return tuple(load(name, settings) for name in (names() if wanted is None else wanted))

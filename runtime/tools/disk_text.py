@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from runtime.errors import ToolError
+from runtime.seen import Digest, Stamp, digest
 from runtime.tools.decode import Decoder, Encoding, detect
 from runtime.tools.paths import shorten
 from runtime.tools.roots import Place, explain, opened_file
@@ -24,6 +25,7 @@ class TextFile:
     """A text file as it was when looked at. size: bytes. sample: its beginning, all of it when short."""
 
     size: int
+    mtime_ns: int
     encoding: Encoding
     sample: bytes
 
@@ -35,10 +37,11 @@ class TextFile:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A range of lines and what must be said about it."""
+    """A range of lines, what must be said about it, and what the whole file was like."""
 
     window: Window
     notes: tuple[str, ...]
+    stamp: Stamp
 
 
 def look(place: Place) -> TextFile | None:
@@ -46,13 +49,14 @@ def look(place: Place) -> TextFile | None:
     try:
         with opened_file(place) as descriptor:
             sample = _read(descriptor, _SAMPLE, place)
-            size = os.fstat(descriptor).st_size
+            status = os.fstat(descriptor)
     except FileNotFoundError:
         return None
     encoding = detect(sample)
     if encoding is None:
-        raise ToolError(f"{shorten(place.shown)} is a binary file ({size:,} bytes); it is not shown")
-    return TextFile(size, encoding, sample)
+        size = f"{status.st_size:,} bytes"
+        raise ToolError(f"{shorten(place.shown)} is a binary file ({size}); it is not shown")
+    return TextFile(status.st_size, status.st_mtime_ns, encoding, sample)
 
 
 def read(place: Place, file: TextFile, first: int, count: int | None, stopped: Callable[[], bool]) -> Reading:
@@ -60,21 +64,23 @@ def read(place: Place, file: TextFile, first: int, count: int | None, stopped: C
 
     Raises ToolError; FileNotFoundError when it went away.
     """
-    decoder = Decoder(file.encoding)
+    decoder, made = Decoder(file.encoding), Digest()
     with opened_file(place) as descriptor:
         before = os.fstat(descriptor)
+        to_the_end = before.st_size <= _COUNTED
         window = take(
-            _decoded(descriptor, decoder, file, place, stopped),
+            _digested(_decoded(descriptor, decoder, file, place, stopped), made),
             first=first,
             count=count,
             cap=MAX_TEXT,
-            count_rest=before.st_size <= _COUNTED,
+            count_rest=to_the_end,
         )
         after = os.fstat(descriptor)
     notes = _notes(file, decoder, window)
     if (before.st_size, before.st_mtime_ns) != (after.st_size, after.st_mtime_ns):
         notes.append("the file changed while it was read")
-    return Reading(window, tuple(notes))
+    stamp = Stamp(made.value() if to_the_end else "", after.st_size, after.st_mtime_ns)
+    return Reading(window, tuple(notes), stamp)
 
 
 def read_sample(file: TextFile, first: int, count: int | None) -> Reading:
@@ -82,7 +88,8 @@ def read_sample(file: TextFile, first: int, count: int | None) -> Reading:
     decoder = Decoder(file.encoding)
     text = decoder.feed(file.sample[file.encoding.mark :], final=True)
     window = take((text,), first=first, count=count, cap=MAX_TEXT, count_rest=True)
-    return Reading(window, tuple(_notes(file, decoder, window)))
+    stamp = Stamp(digest(text), file.size, file.mtime_ns)
+    return Reading(window, tuple(_notes(file, decoder, window)), stamp)
 
 
 def _notes(file: TextFile, decoder: Decoder, window: Window) -> list[str]:
@@ -90,6 +97,12 @@ def _notes(file: TextFile, decoder: Decoder, window: Window) -> list[str]:
     if decoder.damaged and "\ufffd" in window.text:
         notes.append("some bytes are not valid text and stand as \ufffd")
     return notes
+
+
+def _digested(pieces: Iterator[str], made: Digest) -> Iterator[str]:
+    for piece in pieces:
+        made.feed(piece)
+        yield piece
 
 
 def _decoded(

@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 
 from runtime.errors import ToolError
 from runtime.events import Location, ToolKind
-from runtime.ports import ToolContext, ToolOutcome, ToolView
+from runtime.ports import ToolContext, ToolOutcome, ToolRequest, ToolView
 from runtime.tools.arguments import Parameter, check, tool_spec
 from runtime.tools.nearest import missing
 from runtime.tools.offload import in_thread
 from runtime.tools.paths import lexical, quote, quote_folder, relative, shorten, shown
+from runtime.tools.requests import path_request
 from runtime.tools.roots import Place, explain, kind, locate, opened_folder, stat_place
 
 _SHOWN = 500
@@ -22,10 +23,8 @@ _CLOSED = frozenset({".git"})
 """Folders that are named and never entered on the way."""
 
 _PARAMETERS = (
-    Parameter("path", "string", "Folder to list. Default: the working folder."),
-    Parameter(
-        "depth", "integer", "How many levels down, 1 = its own entries. Default: 1.", minimum=1, maximum=5
-    ),
+    Parameter("path", "string", "Default: the working folder."),
+    Parameter("depth", "integer", "Levels down. Default: 1.", minimum=1, maximum=5),
 )
 
 
@@ -34,8 +33,7 @@ class ListDir:
 
     spec = tool_spec(
         "list_dir",
-        "List a folder: sorted paths, usable as they are in the other tools; folders end with a slash, "
-        "files have their size, links show where they lead and are not followed.",
+        "List a folder: folders end with a slash, files have their size.",
         _PARAMETERS,
     )
     kind: ToolKind = "read"
@@ -48,6 +46,11 @@ class ListDir:
         except ToolError:
             return ToolView("List a folder")
         return ToolView(f"List {shorten(shown(path, (context.cwd,)))}", (Location(str(path)),))
+
+    async def request(self, arguments: Mapping[str, object], context: ToolContext) -> ToolRequest:
+        """Reads the folder."""
+        given = check(self.spec.name, _PARAMETERS, arguments)
+        return await path_request("read", given.text("path", "."), context)
 
     async def run(self, arguments: Mapping[str, object], context: ToolContext) -> ToolOutcome:
         """The listing. Raises ToolError: outside the roots, missing, not a folder, unreadable."""

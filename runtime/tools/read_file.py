@@ -5,26 +5,25 @@ copied along. What is not the file's own text stands in one last line in square 
 """
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from runtime.errors import ToolError
 from runtime.events import Location, ToolKind
-from runtime.ports import ToolContext, ToolOutcome, ToolView
+from runtime.ports import ToolContext, ToolOutcome, ToolRequest, ToolView
+from runtime.seen import Stamp, digest
 from runtime.tools import disk_text
 from runtime.tools.arguments import Arguments, Parameter, check, tool_spec
+from runtime.tools.editor import editor_text
 from runtime.tools.nearest import missing
 from runtime.tools.offload import in_thread
 from runtime.tools.paths import lexical, shorten, shown
+from runtime.tools.requests import path_request
 from runtime.tools.roots import Place, locate
 from runtime.tools.window import Window, take
 
-_CLIENT_LIMIT = 8 * 1024 * 1024
-"""A file larger than this, bytes, is not asked of the client, who would have to send all of it."""
-
 _PARAMETERS = (
-    Parameter("path", "string", "File to read: absolute, or relative to the working folder.", required=True),
-    Parameter("line", "integer", "First line to read, 1-based. Default: 1.", minimum=1),
-    Parameter("limit", "integer", "How many lines to read. Default: to the end.", minimum=1),
+    Parameter("path", "string", required=True),
+    Parameter("line", "integer", "First line. Default: 1.", minimum=1),
+    Parameter("limit", "integer", "How many lines.", minimum=1),
 )
 
 
@@ -33,8 +32,7 @@ class ReadFile:
 
     spec = tool_spec(
         "read_file",
-        "Read a text file. Gives its text without line numbers; a last line in [brackets] says when "
-        "only a part is shown and how to read on. Use line and limit for a large file.",
+        "Read a text file. A last line in [brackets] is a note, not the file's.",
         _PARAMETERS,
     )
     kind: ToolKind = "read"
@@ -56,35 +54,31 @@ class ReadFile:
                 title += f"-{first + limit - 1}"
         return ToolView(title, (Location(str(path), first),))
 
+    async def request(self, arguments: Mapping[str, object], context: ToolContext) -> ToolRequest:
+        """Reads the file."""
+        return await path_request("read", check(self.spec.name, _PARAMETERS, arguments).text("path"), context)
+
     async def run(self, arguments: Mapping[str, object], context: ToolContext) -> ToolOutcome:
         """The text. Raises ToolError: outside the roots, missing, a folder, binary, unreadable."""
         given = check(self.spec.name, _PARAMETERS, arguments)
         raw, first = given.text("path"), given.integer("line", 1)
         count = given.integer("limit", 0) or None
         place, file = await in_thread(lambda _: _look(raw, context))
-        buffer = await _from_client(place, file, context)
+        buffer = await editor_text(place, file.size if file else 0, context)
         if buffer is not None:
+            context.seen.note(place.path, Stamp(digest(buffer)))
             window = take((buffer,), first=first, count=count, cap=disk_text.MAX_TEXT, count_rest=True)
             return ToolOutcome(_report(place, window, ()))
         if file is None:
             raise await in_thread(lambda _: missing(raw, place))
         reading = await _from_disk(given, place, file, context)
+        context.seen.note(place.path, reading.stamp)
         return ToolOutcome(_report(place, reading.window, reading.notes))
 
 
 def _look(raw: str, context: ToolContext) -> tuple[Place, disk_text.TextFile | None]:
     place = locate(raw, context)
     return place, disk_text.look(place)
-
-
-async def _from_client(place: Place, file: disk_text.TextFile | None, context: ToolContext) -> str | None:
-    if file is not None and file.size > _CLIENT_LIMIT:
-        return None
-    path = place.path
-    if context.roots and place.root == context.roots[0]:
-        # The editor knows its buffers under the folder's own spelling, links in it unresolved.
-        path = Path(context.cwd).joinpath(*place.parts)
-    return await context.client.read_text_file(context.session_id, path)
 
 
 async def _from_disk(

@@ -9,7 +9,7 @@ import errno
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,11 +43,15 @@ _KINDS = (
 _REASONS = {
     errno.ENOENT: "does not exist",
     errno.ENOTDIR: "does not exist (a part of the path is not a folder)",
-    errno.EACCES: "may not be read (permission denied)",
-    errno.EPERM: "may not be read (not permitted)",
+    errno.EACCES: "may not be {done} (permission denied)",
+    errno.EPERM: "may not be {done} (not permitted)",
     errno.ELOOP: "goes through a link that changed or leads in a circle",
     errno.ENAMETOOLONG: "has a name too long for the file system",
+    errno.EROFS: "may not be {done} (the file system is read-only)",
+    errno.ENOSPC: "cannot be {done} (the disk is full)",
 }
+# What the kernel tells there of processes, our own among them, is nobody's file.
+_KERNEL = (Path("/proc"), Path("/sys"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,18 +69,41 @@ class Place:
         return self.root.joinpath(*self.parts)
 
 
-def locate(raw: str, context: ToolContext) -> Place:
-    """The place that `raw` leads to now; it need not exist. Raises ToolError when outside the roots."""
+def resolve(raw: str, context: ToolContext) -> Path:
+    """Where `raw` leads to now, links followed, be it inside or outside. Raises ToolError."""
     wanted = absolute(raw, context.cwd)
     try:
         resolved = Path(os.path.realpath(wanted))
     except (OSError, ValueError) as error:
         raise ToolError(f"path cannot be resolved: {shorten(quote(raw))}") from error
+    if any(resolved.is_relative_to(kernel) for kernel in _KERNEL):
+        raise ToolError(f"{shorten(quote(raw))} is no file but the kernel's own ({quote(str(resolved))})")
+    return resolved
+
+
+def locate(raw: str, context: ToolContext) -> Place:
+    """The place that `raw` leads to now; it need not exist.
+
+    Raises ToolError when it is outside the roots and was not granted.
+    """
+    resolved = resolve(raw, context)
+    place = inside(resolved, context)
+    if place is None:
+        raise ToolError(_outside(raw, resolved, context))
+    return place
+
+
+def inside(resolved: Path, context: ToolContext) -> Place | None:
+    """The place of a resolved path; None when it is outside the roots and was not granted."""
     for root in context.roots:
         if resolved.is_relative_to(root):
             parts = resolved.relative_to(root).parts
             return Place(root, parts, quote(relative(resolved, context.roots)))
-    raise ToolError(_outside(raw, resolved, context))
+    for granted in context.granted:
+        if resolved.is_relative_to(granted):
+            # The root of the place is the folder above, so that a file too has a name below it.
+            return Place(granted.parent, resolved.relative_to(granted.parent).parts, quote(str(resolved)))
+    return None
 
 
 def kind(mode: int) -> str:
@@ -89,7 +116,7 @@ def stat_place(place: Place) -> os.stat_result | None:
     try:
         if not place.parts:
             return os.stat(place.root)
-        with _parent(place) as (folder, name):
+        with opened_parent(place) as (folder, name):
             return os.stat(name, dir_fd=folder, follow_symlinks=False)
     except (FileNotFoundError, NotADirectoryError):
         return None
@@ -127,7 +154,7 @@ def opened_folder(place: Place) -> Iterator[int | str]:
     if not place.parts:
         descriptor = os.open(place.root, _FOLDER)
     else:
-        with _parent(place) as (folder, name):
+        with opened_parent(place) as (folder, name):
             descriptor = os.open(name, _FOLDER, dir_fd=folder)
     try:
         yield descriptor
@@ -135,39 +162,45 @@ def opened_folder(place: Place) -> Iterator[int | str]:
         os.close(descriptor)
 
 
-def explain(shown: str, error: OSError) -> str:
-    """One sentence for an error of the system about the place shown."""
-    reason = _REASONS.get(error.errno or 0) or f"cannot be read ({error.strerror or 'unknown error'})"
-    return f"{shorten(shown)} {reason}"
+def explain(shown: str, error: OSError, done: str = "read") -> str:
+    """One sentence for an error of the system about the place shown. done: what was to be done with it."""
+    reason = _REASONS.get(error.errno or 0, f"cannot be {{done}} ({error.strerror or 'unknown error'})")
+    return f"{shorten(shown)} {reason.format(done=done)}"
 
 
 def _open_checked(place: Place) -> int:
     if not place.parts:
-        raise ToolError(_not_a_file(place, stat.S_IFDIR))
-    with _parent(place) as (folder, name):
+        raise ToolError(not_a_file(place, stat.S_IFDIR))
+    with opened_parent(place) as (folder, name):
         # Looked at before it is opened: merely opening a device can make it act.
         before = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
         if not stat.S_ISREG(before):
-            raise ToolError(_not_a_file(place, before))
+            raise ToolError(not_a_file(place, before))
         descriptor = os.open(name, _FILE, dir_fd=folder)
     # And once more on what was really opened.
     after = os.fstat(descriptor).st_mode
     if not stat.S_ISREG(after):
         os.close(descriptor)
-        raise ToolError(_not_a_file(place, after))
+        raise ToolError(not_a_file(place, after))
     return descriptor
 
 
 @contextmanager
-def _parent(place: Place) -> Iterator[tuple[int | None, str]]:
-    """The folder that holds the place, reached without following a link, and the name in it."""
+def opened_parent(place: Place, *, make: bool = False) -> Iterator[tuple[int | None, str]]:
+    """The folder that holds the place, reached without following a link, and the name in it.
+
+    make: folders that are missing on the way are made. None is a system that cannot open relative to a
+    folder; the name is then the whole path. Raises OSError.
+    """
     if not _HAS_DIR_FD:
+        if make:
+            place.path.parent.mkdir(parents=True, exist_ok=True)
         yield None, str(place.path)
         return
     descriptor = os.open(place.root, _STEP)
     try:
         for part in place.parts[:-1]:
-            deeper = os.open(part, _STEP, dir_fd=descriptor)
+            deeper = _deeper(descriptor, part, make)
             os.close(descriptor)
             descriptor = deeper
         yield descriptor, place.parts[-1]
@@ -175,7 +208,19 @@ def _parent(place: Place) -> Iterator[tuple[int | None, str]]:
         os.close(descriptor)
 
 
-def _not_a_file(place: Place, mode: int) -> str:
+def _deeper(folder: int, name: str, make: bool) -> int:
+    try:
+        return os.open(name, _STEP, dir_fd=folder)
+    except FileNotFoundError:
+        if not make:
+            raise
+    with suppress(FileExistsError):
+        os.mkdir(name, dir_fd=folder)
+    return os.open(name, _STEP, dir_fd=folder)
+
+
+def not_a_file(place: Place, mode: int) -> str:
+    """The sentence for a place that holds something else than a regular file."""
     if stat.S_ISDIR(mode):
         return f"{shorten(place.shown)} is a folder; use list_dir to see what is in it"
     return f"{shorten(place.shown)} is {kind(mode)}, not a regular file"

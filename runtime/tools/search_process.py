@@ -35,12 +35,16 @@ class Hit:
 
 @dataclass(slots=True)
 class Found:
-    """What a search gave. complete: it came to its end by itself. errors: its stderr, capped."""
+    """What a search gave. complete: it came to its end by itself. errors: its stderr, capped.
+
+    withheld: files whose hits were taken out again.
+    """
 
     hits: list[Hit] = field(default_factory=list)
     binary: set[str] = field(default_factory=set)
     complete: bool = False
     timed_out: bool = False
+    withheld: int = 0
     errors: str = ""
     broken: str = ""
     """Why the output could not be taken in."""

@@ -10,15 +10,17 @@ from stat import S_ISDIR, S_ISREG
 
 from runtime.errors import ToolError
 from runtime.events import Location, ToolKind
-from runtime.ports import ToolContext, ToolOutcome, ToolView
+from runtime.ports import ToolContext, ToolOutcome, ToolRequest, ToolView
 from runtime.tools import search_engines, search_process
 from runtime.tools.arguments import Arguments, Parameter, check, tool_spec
 from runtime.tools.nearest import missing
 from runtime.tools.offload import in_thread
 from runtime.tools.paths import lexical, quote, relative, shorten, shown
+from runtime.tools.requests import path_request
 from runtime.tools.roots import Place, kind, locate, stat_place
 from runtime.tools.search_engines import MAX_FILE, Query
 from runtime.tools.search_process import Found, Hit
+from runtime.tools.sensitive import is_secret
 
 _MAX_PATTERN = 4096
 _RESULTS = 100
@@ -27,16 +29,11 @@ _SHOWN_LINE = 300
 _CONTROLS = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 _PARAMETERS = (
-    Parameter(
-        "pattern",
-        "string",
-        "Regular expression, matched line by line. Escape what is meant literally.",
-        required=True,
-    ),
-    Parameter("path", "string", "Folder or file to search. Default: the working folder."),
-    Parameter("glob", "string", "Only files whose path matches, e.g. *.py or src/**/*.ts; !glob leaves out."),
+    Parameter("pattern", "string", "Regular expression.", required=True),
+    Parameter("path", "string", "File or folder."),
+    Parameter("glob", "string", "E.g. src/**/*.ts; !glob leaves out."),
     Parameter("case_sensitive", "boolean", "Default: true."),
-    Parameter("max_results", "integer", f"Most lines to give. Default: {_RESULTS}.", minimum=1, maximum=1000),
+    Parameter("max_results", "integer", f"Default: {_RESULTS}.", minimum=1, maximum=1000),
 )
 
 FindRipgrep = Callable[[Sequence[Path]], str | None]
@@ -50,9 +47,7 @@ class SearchText:
 
     spec = tool_spec(
         "search_text",
-        "Search files with a regular expression. Gives path:line: text for each matching line, by path. "
-        "Hidden files are searched; .git, files named by .gitignore, binary files and files over "
-        f"{MAX_FILE // 1024 // 1024} MiB are not, and links are not followed.",
+        "Find lines in files, as path:line: text. Ignored, binary and secret files are left out.",
         _PARAMETERS,
     )
     kind: ToolKind = "search"
@@ -78,21 +73,28 @@ class SearchText:
         where = shorten(shown(path, (context.cwd,)))
         return ToolView(title if where == "." else f"{title} in {where}", (Location(str(path)),))
 
+    async def request(self, arguments: Mapping[str, object], context: ToolContext) -> ToolRequest:
+        """Reads the folder."""
+        given = check(self.spec.name, _PARAMETERS, arguments)
+        return await path_request("read", given.text("path", "."), context)
+
     async def run(self, arguments: Mapping[str, object], context: ToolContext) -> ToolOutcome:
         """The matching lines. Raises ToolError: outside the roots, missing, not a pattern."""
         given = check(self.spec.name, _PARAMETERS, arguments)
         most = given.integer("max_results", _RESULTS)
-        query, program = await in_thread(lambda _: self._prepare(given, most, context))
+        query, program, guarded = await in_thread(lambda _: self._prepare(given, most, context))
         launch = search_engines.ripgrep(program, query) if program else search_engines.python(query)
         # One more than asked for: only so is it known whether there are others.
         found = await search_process.run(launch, max_hits=most + 1, time_limit=self._time_limit)
         _refuse_failure(found)
+        if guarded:
+            await in_thread(lambda _: _leave_out_secrets(found, query))
         return ToolOutcome(_report(found, query, most, context, self._time_limit))
 
-    def _prepare(self, given: Arguments, most: int, context: ToolContext) -> tuple[Query, str | None]:
+    def _prepare(self, given: Arguments, most: int, context: ToolContext) -> tuple[Query, str | None, bool]:
         pattern = given.text("pattern")
         _refuse_pattern(pattern)
-        place = _target(given.text("path", "."), context)
+        place, guarded = _target(given.text("path", "."), context)
         globs = tuple(filter(None, (given.text("glob"),)))
         query = Query(
             pattern,
@@ -102,10 +104,23 @@ class SearchText:
             given.flag("case_sensitive", True),
             most + 1,
         )
-        return query, self._find_ripgrep(context.roots)
+        return query, self._find_ripgrep(context.roots), guarded
 
 
-def _target(raw: str, context: ToolContext) -> Place:
+def _leave_out_secrets(found: Found, query: Query) -> None:
+    """What was not asked for by its name is not shown on the way."""
+    paths = {hit.path for hit in found.hits}
+    secret = {
+        path
+        for path in paths
+        if is_secret(Place(query.root, tuple(path.removeprefix("./").split("/")), quote(path)))
+    }
+    found.hits = [hit for hit in found.hits if hit.path not in secret]
+    found.withheld = len(secret)
+
+
+def _target(raw: str, context: ToolContext) -> tuple[Place, bool]:
+    """The place to search, and whether files with secrets are to be left out there."""
     place = locate(raw, context)
     status = stat_place(place)
     if status is None:
@@ -115,7 +130,7 @@ def _target(raw: str, context: ToolContext) -> Place:
         raise ToolError(f"{shorten(place.shown)} is too large ({size}); read parts of it with read_file")
     if not S_ISREG(status.st_mode) and not S_ISDIR(status.st_mode):
         raise ToolError(f"{shorten(place.shown)} is {kind(status.st_mode)}, not a file or folder")
-    return place
+    return place, S_ISDIR(status.st_mode) and not (place.parts and is_secret(place))
 
 
 def _refuse_pattern(pattern: str) -> None:
@@ -144,6 +159,8 @@ def _report(found: Found, query: Query, most: int, context: ToolContext, time_li
         notes = [f"stopped at {most} matching lines; there are more: narrow pattern, path or glob"]
     else:
         notes = [f"{_count(len(lines), 'matching line')} in {_count(files, 'file')}" if lines else "no match"]
+    if found.withheld:
+        notes.append(f"{_count(found.withheld, 'file')} that may hold secrets left out")
     if found.timed_out:
         notes.append(
             f"stopped after {time_limit:g} s, not all was searched: try a simpler pattern or a narrower path"

@@ -13,20 +13,14 @@ import base64
 import json
 import os
 import re
-import stat
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from runtime.tools.globs import Rule, rules, verdict
+from runtime.tools.ignore_files import Layer, ignored, layers_above, layers_of, read_file
 
-_READ = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 _UTF16 = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}
-_IGNORE_FILES = (".gitignore", ".ignore")
-_IGNORE_FILE_LIMIT = 1024 * 1024
-
-Layer = tuple[str, tuple[Rule, ...]]
-"""The rules of one folder, and the folder as a prefix of paths relative to the root ('' or 'a/b/')."""
 
 
 @dataclass(slots=True)
@@ -77,13 +71,8 @@ def _files(search: Search, target: str) -> Iterator[str]:
     if not os.path.isdir(os.path.join(search.root, target)):
         yield target
         return
-    prefix = "" if target == "." else f"{target}/"
-    layers: list[Layer] = []
-    names = target.split("/") if prefix else []
-    for depth in range(len(names)):
-        above = "".join(f"{name}/" for name in names[:depth])
-        layers += _layer(search.root, above)
-    yield from _walk(search, prefix, layers)
+    names = () if target == "." else tuple(target.split("/"))
+    yield from _walk(search, f"{target}/" if names else "", layers_above(search.root, names))
 
 
 def _walk(search: Search, prefix: str, layers: list[Layer]) -> Iterator[str]:
@@ -93,7 +82,7 @@ def _walk(search: Search, prefix: str, layers: list[Layer]) -> Iterator[str]:
         if not is_folder:
             yield path
             continue
-        here = above + _layer(search.root, path)
+        here = above + layers_of(search.root, path)
         pending += reversed([(name, below, here) for name, below in _entries(search, path, here)])
 
 
@@ -110,38 +99,20 @@ def _entries(search: Search, prefix: str, layers: list[Layer]) -> list[tuple[str
         path = prefix + entry.name
         if entry.is_dir(follow_symlinks=False):
             excluded = search.globs and verdict(search.globs, path, is_folder=True) is False
-            if entry.name != ".git" and not excluded and not _ignored(layers, path, is_folder=True):
+            if entry.name != ".git" and not excluded and not ignored(layers, path, is_folder=True):
                 found.append((f"{path}/", True))
         elif entry.is_file(follow_symlinks=False):
             chosen = search.wanted(path)
             # A glob that takes a file in wins over an ignore file, as in ripgrep.
             unspoken = not search.globs or verdict(search.globs, path, is_folder=False) is None
-            if chosen is not False and not (unspoken and _ignored(layers, path, is_folder=False)):
+            if chosen is not False and not (unspoken and ignored(layers, path, is_folder=False)):
                 found.append((path, False))
     return found
 
 
-def _ignored(layers: list[Layer], path: str, *, is_folder: bool) -> bool:
-    # The nearest ignore file that says anything decides.
-    for prefix, found in reversed(layers):
-        answer = verdict(found, path[len(prefix) :], is_folder=is_folder)
-        if answer is not None:
-            return answer
-    return False
-
-
-def _layer(root: str, prefix: str) -> list[Layer]:
-    made = []
-    for name in _IGNORE_FILES:
-        data = _read(os.path.join(root, prefix + name), _IGNORE_FILE_LIMIT)
-        if data:
-            made.append((prefix, rules(data.decode("utf-8", "replace").split("\n"))))
-    return made
-
-
 def _search_file(search: Search, path: str) -> None:
     try:
-        data = _read(os.path.join(search.root, path), search.max_file_bytes, complain=path)
+        data = read_file(os.path.join(search.root, path), search.max_file_bytes, complain=True)
     except OSError as error:
         _complain(path, error)
         return
@@ -164,21 +135,6 @@ def _search_file(search: Search, path: str) -> None:
 
 def _utf8(data: bytes) -> str:
     return data.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "replace")
-
-
-def _read(path: str, limit: int, complain: str = "") -> bytes:
-    """The file's bytes; nothing for a file that is larger, special, a link or (unless told) unreadable."""
-    try:
-        descriptor = os.open(path, _READ)
-        with open(descriptor, "rb") as file:
-            status = os.fstat(descriptor)
-            if not stat.S_ISREG(status.st_mode) or status.st_size > limit:
-                return b""
-            return file.read(limit)
-    except OSError:
-        if complain:
-            raise
-        return b""
 
 
 def _hit(path: str, number: int, line: str, start: int) -> None:

@@ -31,7 +31,11 @@ class SessionCapabilities(WireModel):
     """Which optional session methods there are."""
 
     list_sessions: Annotated[Gate, Field(alias="list")] = False
+    resume: Gate = False
     close: Gate = False
+    delete: Gate = False
+    additional_directories: Gate = False
+    fork: Gate = False
 
 
 class AgentCapabilities(WireModel):
@@ -45,11 +49,15 @@ class AgentCapabilities(WireModel):
 
 
 class AuthMethod(WireModel):
-    """A way to log in that the agent itself carries out."""
+    """A way to log in. type: `terminal` for one that the client carries out, by the agent's own command with
+    `args` behind it; else the agent does it itself.
+    """
 
     id: str
     name: str
     description: Lenient[str | None] = None
+    type: str = "agent"
+    args: tuple[str, ...] = ()
 
 
 class InitializeResult(WireModel):

@@ -12,6 +12,7 @@ class FileSystemCapabilities(WireModel):
     """Which file methods the client answers."""
 
     read_text_file: Flag = False
+    write_text_file: Flag = False
 
 
 class ClientSessionCapabilities(WireModel):
@@ -21,11 +22,19 @@ class ClientSessionCapabilities(WireModel):
     notices: Gate = False
 
 
+class ElicitationCapabilities(WireModel):
+    """How the client can put questions to the person. `{}` is none of them."""
+
+    form: Gate = False
+
+
 class ClientCapabilities(WireModel):
     """What the client offers, as far as this agent uses it. Nothing in here can fail."""
 
     fs: Lenient[FileSystemCapabilities] = Field(default_factory=FileSystemCapabilities)
+    terminal: Flag = False
     session: Lenient[ClientSessionCapabilities | None] = None
+    elicitation: Lenient[ElicitationCapabilities | None] = None
     meta: Meta = None
 
 

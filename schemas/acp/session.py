@@ -42,6 +42,19 @@ class LoadSessionParams(WireModel):
     additional_directories: NullIsEmpty[tuple[AbsolutePath, ...]] = ()
 
 
+class ResumeSessionParams(WireModel):
+    """Params of `session/resume`: those of a load, but servers may be left out."""
+
+    session_id: str
+    cwd: AbsolutePath
+    mcp_servers: McpServers = ()
+    additional_directories: NullIsEmpty[tuple[AbsolutePath, ...]] = ()
+
+
+class ForkSessionParams(ResumeSessionParams):
+    """Params of `session/fork` (unstable): session_id is the session that is copied."""
+
+
 class ListSessionsParams(WireModel):
     """Params of `session/list`. cwd filters exactly; cursor comes from the page before."""
 
@@ -51,5 +64,11 @@ class ListSessionsParams(WireModel):
 
 class CloseSessionParams(WireModel):
     """Params of `session/close`."""
+
+    session_id: str
+
+
+class DeleteSessionParams(WireModel):
+    """Params of `session/delete`."""
 
     session_id: str

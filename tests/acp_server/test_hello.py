@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from acp_server.dispatch import Later, response, start
-from acp_server.hello import BadInitialize, Hello, fast_hello, initialize_result
+from acp_server.hello import BadInitialize, Hello, fast_hello, initialize_result, session_capabilities
 from acp_server.messages import Request, encode_response, parse
 from tests.acp_server.wire_peer import BASIC, SmallApp
 
@@ -49,12 +49,34 @@ def test_what_is_announced() -> None:
     capabilities = result["agentCapabilities"]
     assert isinstance(capabilities, dict)
     assert capabilities["loadSession"] is True
-    assert capabilities["sessionCapabilities"] == {"list": {}, "close": {}}
-    assert not any(capabilities["mcpCapabilities"].values())
+    offered = ("list", "resume", "close", "delete", "additionalDirectories")
+    assert capabilities["sessionCapabilities"] == {name: {} for name in offered}
+    assert capabilities["mcpCapabilities"] == {"http": True, "sse": True}
     methods = result["authMethods"]
     assert isinstance(methods, list)
     # one without a type: driven by the agent, for every client
     assert any("type" not in method for method in methods)
+
+
+@pytest.mark.parametrize("wish", [None, False, "yes", 1, {}, [True]])
+def test_what_is_unstable_is_announced_only_to_those_who_ask(
+    wish: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def offered(params: dict[str, object]) -> set[str]:
+        return set(session_capabilities(params))
+
+    def asking(value: object) -> dict[str, object]:
+        return {"clientCapabilities": {"_meta": {"wholeturn": {"unstable": value}}}}
+
+    assert "fork" in offered(asking(True))
+    assert "fork" not in offered(asking(wish))
+    odd_ones: list[object] = [None, [], {"_meta": 1}, {"_meta": {"wholeturn": True}}]
+    for odd in odd_ones:
+        assert "fork" not in offered({"clientCapabilities": odd})
+    monkeypatch.setenv("WHOLETURN_UNSTABLE", "1")
+    assert "fork" in offered(asking(wish))
+    monkeypatch.setenv("WHOLETURN_UNSTABLE", "0")
+    assert "fork" not in offered({})
 
 
 @contextmanager

@@ -11,14 +11,20 @@ from hypothesis import strategies as st
 from acp_server.outbound import updates
 from acp_server.wire_options import WireOptions
 from acp_server.wire_text import TEXT_LIMIT, bounded_object, cut, encoded_size, fits, split
+from runtime.choices import Offer, Value
 from runtime.events import (
     AgentText,
     AgentThought,
     CommandsAvailable,
     Event,
+    FileDiff,
     HistoryTrimmed,
     Location,
+    ModeChanged,
     Noticed,
+    OptionsChanged,
+    PlanChanged,
+    PlanEntry,
     TitleChanged,
     ToolCallChanged,
     ToolCallStarted,
@@ -26,6 +32,7 @@ from runtime.events import (
     UsageChanged,
     UserMessage,
 )
+from runtime.prices import Cost
 from tests.acp_samples import values_of
 from tests.acp_schema import GATED, Edition, check_params, update_kind
 
@@ -46,8 +53,16 @@ EVENTS: list[Event] = [
     ToolCallChanged("c1", "in_progress"),
     ToolCallChanged("c1", "failed", "no"),
     ToolCallChanged("c1", "completed", ""),
+    ToolCallChanged("c1", "in_progress", "", terminal_id="t1"),
+    ToolCallChanged("c1", "completed", "Edited.", (FileDiff("/a", "x", "y"), FileDiff("/b", None, ""))),
+    ToolCallStarted("c1", "x", "", "edit", {}, status="completed", diffs=(FileDiff("/a", None, "y"),)),
+    PlanChanged((PlanEntry("look", "high", "completed"), PlanEntry("mend"))),
+    PlanChanged(()),
     UsageChanged(0, 8000),
     UsageChanged(100, 8000, size_is_budget=True),
+    UsageChanged(100, 8000, cost=Cost(0.125, "EUR")),
+    ModeChanged("plan"),
+    OptionsChanged((Offer("model", "Model", "model", "m", "a", (Value("a", "A", "x"), Value("b", "B"))),)),
     TRIM,
     TRIM_BY_COUNT,
     HistoryTrimmed(5, 2, 3, "r", "recent", "t-9", TrimTokens(100, 200, 90), note="A setting was overruled."),
@@ -152,8 +167,27 @@ def test_content_replaces_and_none_keeps(content, shown):
     assert ("content" in changed) is (content is not None)
 
 
+def test_a_terminal_a_diff_and_a_text_side_by_side():
+    diffs = (FileDiff("/a", "x", "y"), FileDiff("/b", None, "z"))
+    assert body(ToolCallChanged("c", "completed", "done", diffs, "t"))["content"] == [
+        {"type": "terminal", "terminalId": "t"},
+        {"type": "diff", "path": "/a", "oldText": "x", "newText": "y"},
+        {"type": "diff", "path": "/b", "newText": "z"},
+        {"type": "content", "content": {"type": "text", "text": "done"}},
+    ]
+
+
+def test_a_diff_that_is_too_large_is_not_shown_by_halves():
+    big, small = FileDiff("/a", "x", "y" * (TEXT_LIMIT + 1)), FileDiff("/b", "x", "y")
+    long_path = FileDiff("/" + "a" * 5000, "x", "y")
+    content = body(ToolCallChanged("c", "completed", "", (big, long_path, small, small)))["content"]
+    assert content == [{"type": "diff", "path": "/b", "oldText": "x", "newText": "y"}]
+
+
 def test_usage_says_when_its_size_is_only_the_budget():
     assert body(UsageChanged(5, 80)) == {"sessionUpdate": "usage_update", "used": 5, "size": 80}
+    priced = body(UsageChanged(5, 80, cost=Cost(0.1 + 0.2, "USD")))
+    assert priced["cost"] == {"amount": 0.3, "currency": "USD"}
     marked = body(UsageChanged(5, 80, size_is_budget=True))
     assert marked["_meta"] == {"wholeturn/usage": {"sizeIs": "budget"}}
 

@@ -6,7 +6,7 @@ import pytest
 
 from acp_server.hello import initialize_result
 from acp_server.outbound import updates
-from acp_server.trim_updates import EXTENSION_METHOD, META_KEY
+from acp_server.trim_updates import EXTENSION_METHOD, META_KEY, trim_updates
 from acp_server.wire_options import TrimSetting, VisibleSetting, WireOptions, wire_options
 from runtime.events import HistoryTrimmed, TrimTokens
 from schemas.acp.agent import InitializeResult
@@ -163,6 +163,28 @@ def test_a_compaction_is_complete_and_carries_the_facts():
     compaction = update_of(sent["E3-compaction"])
     assert (compaction["compactionId"], compaction["status"]) == ("t-7", "completed")
     assert compaction["_meta"] == update_of(sent["E2"])["_meta"]
+
+
+def test_a_compaction_carries_the_summary():
+    event = HistoryTrimmed(4, 0, 1, "loop context summarized", "summarize", "t-8", summary="it was red")
+    sent = trim_updates("S", event, options_for(True, ("compaction",)))
+    (body,) = (params["update"] for _, params in sent if "compaction_update" in str(params))
+    assert isinstance(body, dict)
+    assert body["summary"] == [{"type": "text", "text": "it was red"}]
+    assert "summary" not in update_of(told(options_for(True, ("compaction",)))["E3-compaction"])
+
+
+@pytest.mark.parametrize(
+    ("reason", "line"),
+    [
+        ("loop context trimmed", "Earlier tool rounds of this turn left out: 4 messages; 1 turn kept"),
+        ("loop context summarized", "Earlier tool rounds of this turn summarized: 4 messages; 1 turn kept"),
+    ],
+)
+def test_the_visible_line_tells_rounds_from_turns(reason, line):
+    event = HistoryTrimmed(4, 0, 1, reason, "own", "t-9")
+    sent = trim_updates("S", event, options_for(None))
+    assert any(line in str(frame[1]) for frame in sent)
 
 
 def test_a_notice_tells_the_figures():

@@ -1,7 +1,8 @@
 """Holds a conversation with an agent through acpx, one command a prompt; one JSON line tells what arrived.
 
-`python acpx_client.py SPEC`, where SPEC is JSON: command (list), cwd, prompts (list), node (the program),
-home (acpx keeps its records there). Standard library only.
+`python acpx_client.py SPEC`, where SPEC is JSON: command (list), cwd, prompts (list), offers (list; empty
+for no files and no terminals), node (the program), home (acpx keeps its records there). Standard library
+only.
 """
 
 import collections
@@ -24,6 +25,7 @@ class Acpx:
     def __init__(self, spec: dict[str, Any]) -> None:
         self.head = [spec["node"], str(CLI), "--agent", shlex.join(spec["command"]), "--cwd", spec["cwd"]]
         self.head += ["--format", "json", "--approve-all", "--ttl", "20"]
+        self.head += [] if spec["offers"] else ["--no-fs", "--no-terminal"]
         self.environment = {**os.environ, "HOME": spec["home"]}
         self.stray: list[str] = []
 

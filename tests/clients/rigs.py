@@ -69,9 +69,18 @@ def rig_command(client: str) -> list[str]:
 
 
 def converse(
-    client: str, agent: Sequence[str], folder: Path, prompts: Sequence[str], environment: Mapping[str, str]
+    client: str,
+    agent: Sequence[str],
+    folder: Path,
+    prompts: Sequence[str],
+    environment: Mapping[str, str],
+    offers: Sequence[str] = ("read",),
 ) -> Conversation:
-    """Let the client say all the prompts to the agent, whose working directory is `folder / "work"`."""
+    """Let the client say all the prompts to the agent, whose working directory is `folder / "work"`.
+
+    offers: what of `read`, `write` (files) and `terminal` the client does for the agent; not all of them know
+    how to offer less, or more, than they do by themselves.
+    """
     if client != "python":
         install_node_clients()
     copy, home = folder / "wire.jsonl", folder / "home"
@@ -81,6 +90,7 @@ def converse(
         "command": [sys.executable, str(HERE / "tee_agent.py"), str(copy), *agent],
         "cwd": str(folder / "work"),
         "prompts": list(prompts),
+        "offers": list(offers),
         "node": str(NODE),
         "home": str(home),
     }

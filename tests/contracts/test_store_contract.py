@@ -33,7 +33,7 @@ class RefusingStore(MemoryStore):
         await trio.lowlevel.checkpoint()
         raise StoreTrouble(TroubleKind.FULL, Path("/full.db"))
 
-    async def append(self, session_id, entries, *, head=UNCHANGED):
+    async def append(self, session_id, entries, *, head=UNCHANGED, lease=None):
         """Refuse."""
         await trio.lowlevel.checkpoint()
         raise StoreTrouble(TroubleKind.FULL, Path("/full.db"))

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from tests.acp_schema import Edition
 from tests.wire import Agent, Handler, start_agent
 from tests.wire_order import Json
 from tests.wire_talk import Talk, greet
@@ -85,6 +86,7 @@ class Home:
         *arguments: str,
         handlers: Mapping[str, Handler] | None = None,
         trim_exception: bool = True,
+        edition: Edition = "schema-v1",
         command: Sequence[str] = (sys.executable, "-m", "acp_server"),
     ) -> AsyncIterator[Agent]:
         """A server that nobody has greeted yet."""
@@ -95,6 +97,7 @@ class Home:
             log=self.log,
             handlers=handlers,
             trim_exception=trim_exception,
+            edition=edition,
         ) as agent:
             yield agent
 

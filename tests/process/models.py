@@ -43,6 +43,20 @@ def rows_of(server: FakeServer, number: int = -1) -> list[Row]:
     return [row for row in messages if row["role"] != "system"]
 
 
+def system_of(server: FakeServer, number: int = -1) -> str:
+    """The system text of a request."""
+    messages = server.asked[number].body["messages"]
+    assert isinstance(messages, list)
+    return "".join(row["content"] for row in messages if row["role"] == "system")
+
+
+def tools_of(server: FakeServer, number: int = -1) -> list[str]:
+    """The names of the tools that a request offers."""
+    tools = server.asked[number].body.get("tools", [])
+    assert isinstance(tools, list)
+    return [tool["function"]["name"] for tool in tools]
+
+
 def results_of(rows: list[Row]) -> dict[str, str]:
     """Result texts by call id. Checks on the way that each call has just one, in the rows behind it."""
     results: dict[str, str] = {}

@@ -25,7 +25,7 @@ BAD_PARAMS: list[tuple[str, object, str]] = [
     ("session/new", {"cwd": "/", "mcpServers": [{"type": "smoke", "name": "x"}]}, "mcpServers[0]"),
     (
         "session/new",
-        {"cwd": "/", "mcpServers": [], "additionalDirectories": ["/tmp"]},
+        {"cwd": "/", "mcpServers": [], "additionalDirectories": ["not/absolute"]},
         "additionalDirectories",
     ),
     ("session/new", [], "object"),
@@ -39,8 +39,8 @@ BAD_PARAMS: list[tuple[str, object, str]] = [
     ("session/prompt", {"sessionId": "nobody", "prompt": [*TEXT, {}]}, "prompt[1]"),
     (
         "session/prompt",
-        {"sessionId": "nobody", "prompt": [{"type": "image", "data": "AA==", "mimeType": "image/png"}]},
-        "image",
+        {"sessionId": "nobody", "prompt": [{"type": "audio", "data": "AA==", "mimeType": "audio/wav"}]},
+        "audio",
     ),
     ("session/load", {"sessionId": "nobody", "cwd": "."}, "cwd"),
     ("session/list", {"cursor": "no such page"}, "cursor"),

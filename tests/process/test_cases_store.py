@@ -34,9 +34,9 @@ def transcript(home: Home) -> list[object]:
 
 
 async def ten_turns(home: Home) -> Talk:
-    """A stored session of ten turns, large enough to fill some pages."""
+    """A stored session of ten turns, each about as large as a page of the file."""
     home.configure(profile="max_context_tokens = 0")
-    home.script(echo="{turn}: " + "word " * 800)
+    home.script(echo="{turn}: " + "word " * 600)
     async with home.talk() as talk:
         for number in range(10):
             await talk.turn(f"question {number}")

@@ -1,10 +1,13 @@
 """Trouble that people had with turns, each under the number of its report: stops, crashes, pairs, order."""
 
+import trio
+
+from runtime.marks import NOTES
 from tests.fakes_llm import fake_server
 from tests.process.homes import Home, call, calls, says
 from tests.process.models import answers, asks, hangs, results_of, rows_of
 from tests.wire import never
-from tests.wire_order import BETWEEN_TURNS
+from tests.wire_order import BETWEEN_TURNS, Json
 from tests.wire_talk import READS_FILES, kinds, of_kind, replayed_turns, text_of
 
 EDITOR = {"fs/read_text_file": never}
@@ -27,7 +30,7 @@ async def test_b018_a_cancel_while_a_tool_runs_leaves_whole_pairs(home: Home) ->
         rows = rows_of(server)
         assert results_of(rows) == {"z1": STOPPED}
         assert [row["role"] for row in rows] == ["user", "assistant", "tool", "assistant", "user"]
-        assert rows[3]["content"] == "[this turn was cancelled by the user]"
+        assert rows[3]["content"] == NOTES["cancelled"]
 
 
 async def test_b020_a_cancel_before_calls_have_started_says_that_they_were_not_run(home: Home) -> None:
@@ -47,12 +50,18 @@ async def test_b020_a_cancel_before_calls_have_started_says_that_they_were_not_r
         assert [results["w10"], results["w11"]] == [NOT_RUN, NOT_RUN]
 
 
+async def nobody(params: Json) -> object:
+    await trio.lowlevel.checkpoint()
+    return {"outcome": {"outcome": "selected", "optionId": "of no option"}}
+
+
 async def test_b022_a_call_that_fails_has_its_row_beside_the_one_that_works(home: Home) -> None:
     (home.work / "app.py").write_text("print(1)")
     used = asks(("g1", "read_file", {"path": "app.py"}), ("b1", "read_file", {"path": "../../etc/passwd"}))
     async with fake_server(used, answers("One worked.")) as server:
         home.model_at(server.base_url)
-        async with home.talk() as talk:
+        # Outside the folder of the session a read needs permission, which nobody gives.
+        async with home.talk(handlers={"session/request_permission": nobody}) as talk:
             turn = await talk.turn("Use both.")
             assert turn.stop == "end_turn"
             assert [shown["status"] for shown in turn.calls] == ["completed", "failed"]

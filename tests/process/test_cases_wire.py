@@ -20,6 +20,8 @@ async def test_b081_b115_an_id_that_is_not_there_is_told_and_is_no_path(home: Ho
             load = {"sessionId": session_id, "cwd": str(home.work), "mcpServers": []}
             error = await refused(agent, "session/load", load, -32002)
             assert error.data == {"sessionId": session_id}
+            resume = await refused(agent, "session/resume", load, -32002)
+            assert (resume.data, resume.message) == (error.data, error.message)
             prompt = {"sessionId": session_id, "prompt": [text_block("hi")]}
             assert (await refused(agent, "session/prompt", prompt, -32002)).message == error.message
             answers.add(error.message.replace(repr(session_id[:80]), "ID"))

@@ -87,13 +87,32 @@ async def test_two_sessions_at_once_in_different_folders(home: Home) -> None:
         assert [entry["sessionId"] for entry in page["sessions"]] == [talks[1].session_id]
 
 
-async def test_a_client_without_files_and_terminal_is_never_asked_for_them(home: Home) -> None:
-    """This client answers no call at all: one would fail the test. The disk is read instead."""
+NOTHING: list[Json] = [
+    {"fs": {"writeTextFile": True}, "terminal": False, "elicitation": {}},
+    {"fs": {}, "elicitation": {"form": None, "url": {}}},
+    {},
+]
+
+
+@pytest.mark.parametrize("offers", NOTHING)
+async def test_a_client_without_files_terminal_and_forms_is_never_asked_for_them(
+    home: Home, offers: Json
+) -> None:
+    """This client answers no call at all: one would fail the test. The disk is read, commands run here."""
     (home.work / "a.txt").write_text("from the disk")
-    home.script(calls(call("read_file", path="a.txt"), call("list_dir", path=".")), says("ok"))
-    async with home.talk({"fs": {"writeTextFile": True}, "terminal": False}) as talk:
+    wanted = (
+        call("read_file", path="a.txt"),
+        call("run_command", command="echo ran"),
+        call("ask_user", question="which?"),
+    )
+    home.script(calls(*wanted), says("ok"))
+    async with home.talk(offers) as talk:
+        await talk.agent.call("session/set_mode", {"sessionId": talk.session_id, "modeId": "yolo"})
         turn = await talk.turn("read")
-        assert turn.calls[0]["content"][0]["content"]["text"] == "from the disk"
+        texts = [shown["content"][0]["content"]["text"] for shown in turn.calls]
+    assert texts[0] == "from the disk"
+    assert texts[1].startswith("ran\n")
+    assert texts[2].startswith("There is no tool named 'ask_user'.")
 
 
 async def test_a_client_with_files_is_asked_and_the_disk_stands_in_for_its_errors(home: Home) -> None:

@@ -116,10 +116,10 @@ async def test_unknown_requests_are_32601_and_unknown_notifications_are_silent(h
     async with home.start() as agent:
         await greet(agent)
         before = len(agent.frames)
-        for method in ("foo", "_foo", "$/foo", "session/resume", "session/set_model", "", "initialized"):
+        for method in ("foo", "_foo", "$/foo", "session/fork", "session/set_model", "", "initialized"):
             await refused(agent, method, {}, -32601)
         assert len(agent.frames) == before + 7
-        for method in ("foo", "_foo", "$/foo", "session/fork", "session/update"):
+        for method in ("foo", "_foo", "$/foo", "session/resume", "session/update"):
             await agent.send({"jsonrpc": "2.0", "method": method, "params": {"x": 1}}, valid=False)
         await agent.send({"jsonrpc": "2.0", "method": "session/cancel", "params": {"no": "id"}}, valid=False)
         await agent.call("session/list", {})

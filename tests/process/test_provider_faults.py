@@ -25,15 +25,20 @@ class Fault:
 
 FAULTS = [
     Fault(
-        "unreachable", {"error": {"kind": "unreachable"}}, -32603, "unreachable", True, "cannot be reached"
+        "unreachable",
+        {"error": {"kind": "unreachable"}, "repeat": 3},
+        -32603,
+        "unreachable",
+        True,
+        "cannot be reached",
     ),
     Fault("timeout", {"error": {"kind": "timeout"}}, -32603, "timeout", True, "too long"),
     Fault("401", {"error": {"status": 401}}, -32000, "auth", False, "key"),
     Fault("403", {"error": {"status": 403}}, -32000, "auth", False, "key"),
     Fault("404", {"error": {"status": 404}}, -32603, "not_found", False, "model"),
     Fault("429", {"error": {"status": 429, "retry_after": 60}}, -32603, "rate_limit", True, "60 s"),
-    Fault("500", {"error": {"status": 500}}, -32603, "server_error", True, "failed"),
-    Fault("503", {"error": {"status": 503}}, -32603, "overloaded", True, "overloaded"),
+    Fault("500", {"error": {"status": 500}, "repeat": 3}, -32603, "server_error", True, "failed"),
+    Fault("503", {"error": {"status": 503}, "repeat": 3}, -32603, "overloaded", True, "overloaded"),
     Fault("400", {"error": {"status": 400}}, -32603, "bad_request", False, "refused"),
     Fault("drop", says("half an ans", drop=True), -32603, "stream_dropped", True, "broke", "half an ans"),
     Fault(
@@ -55,7 +60,10 @@ def check_failed(turn: Turn, fault: Fault) -> None:
     assert turn.error.data == {"kind": fault.kind, "retryable": fault.retryable}
     assert fault.told in turn.error.message
     assert turn.text == fault.partial + turn.error.message
-    messages = {update["messageId"] for update in turn.updates if "messageId" in update}
+    ids = {update["messageId"] for update in turn.updates if "messageId" in update}
+    waits = {name for name in ids if name.startswith("notice-")}
+    assert len(waits) == (2 if "repeat" in fault.reply else 0)
+    messages = ids - waits
     assert len(messages) == (2 if fault.partial else 1)
 
 
@@ -77,7 +85,7 @@ async def test_each_fault_is_told_partial_text_is_kept_and_the_next_prompt_works
 async def test_a_fault_after_tools_keeps_their_results(home: Home) -> None:
     """The next prompt goes on from there: nothing that was found out is asked for again."""
     (home.work / "a.txt").write_text("seven")
-    home.script(calls(call("read_file", path="a.txt")), {"error": {"status": 500}}, echo="yes")
+    home.script(calls(call("read_file", path="a.txt")), {"error": {"status": 500}, "repeat": 3}, echo="yes")
     async with home.talk() as talk:
         turn = await talk.turn("read it")
         assert turn.error is not None

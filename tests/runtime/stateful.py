@@ -6,7 +6,7 @@ must have been announced. Nothing here knows by which rule a turn goes.
 
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import aclosing, asynccontextmanager, suppress
 from copy import copy
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -15,6 +15,7 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from runtime.conversation import Conversation
+from runtime.digest import request_digest
 from runtime.errors import ContextWindowExceeded, WholeturnError
 from runtime.events import AgentText, AgentThought, Event, HistoryTrimmed, ToolCallStarted, UserMessage
 from runtime.history.compose import compose
@@ -26,6 +27,7 @@ from runtime.loading import read_state, replay, restore, stored_history
 from runtime.model import ModelRequest, Part
 from runtime.profiles import Profile, Route
 from runtime.record import read_turns
+from runtime.replaying import replay_session
 from runtime.restore import turn_rows
 from runtime.rows import Row
 from runtime.session import Session
@@ -78,6 +80,7 @@ class World:
     joined: set[str] = field(default_factory=set)
     """Recorded prompts that stand in the turn before them."""
     trims_seen: int = 0
+    sent: list[str] = field(default_factory=list)
 
     def run(self, work: Callable[[], Awaitable[None]]) -> None:
         """One step in a time of its own; whatever hangs ends it."""
@@ -177,6 +180,7 @@ class World:
 
     def look(self, request: ModelRequest) -> None:
         """A request as it goes out."""
+        self.sent.append(request_digest(request))
         rows, history = request.rows(), self.talk.keeper.history
         trims = self.client.trims()
         self.expect(pairs_ok(rows), "pairs are whole and ids unique")
@@ -216,6 +220,7 @@ class World:
         await self.check_ledger()
         self.check_ids()
         await self.check_transcript()
+        await self.check_replay()
         await self.check_reload()
 
     async def check_ledger(self) -> None:
@@ -265,6 +270,15 @@ class World:
             (trim.trim_id, trim.dropped_messages, trim.dropped_turns) for trim in self.all_trims()
         ]
 
+    async def check_replay(self) -> None:
+        """Each recorded request is made again from the steps, as it went out."""
+        async with aclosing(replay_session(self.store, "s")) as made:
+            again = [one.call.digest async for one in made if one.call is not None]
+        # A request whose answer broke off is recorded twice, with the failure and with what was shown; one
+        # that was under way in a crash is not recorded.
+        sent = iter(self.sent)
+        assert all(digest in sent for digest in singly(again))
+
     async def check_reload(self) -> None:
         """A history made from the store gives the same next request as the live one."""
         record = await self.store.session("s")
@@ -297,6 +311,11 @@ class World:
         ledger = composed.ledger()
         assert ledger.recorded == ledger.sent + ledger.collapsed + ledger.swept
         return composed.rows()
+
+
+def singly(digests: Sequence[str]) -> list[str]:
+    """Without those that follow an equal one."""
+    return [digest for digest, before in zip(digests, ["", *digests], strict=False) if digest != before]
 
 
 def texts(events: Sequence[Event]) -> dict[str, str]:

@@ -99,11 +99,11 @@ async def test_a_load_changes_nothing_in_the_store():
     assert (await store.entries("s"), await store.session("s")) == before
 
 
-@pytest.mark.parametrize("kept", range(1, 4))
+@pytest.mark.parametrize("kept", range(1, 5))
 async def test_a_session_cut_anywhere_by_a_crash_loads_and_goes_on(kept):
     """The store as a crash left it: only the first entries are there."""
     store, _, _, _ = await spoken(prompts=1)
-    entries = await store.entries("s")
+    entries = [entry for entry in await store.entries("s") if entry.kind != "setup"]
     record = await store.session("s")
     assert record is not None
     crashed = MemoryStore()
@@ -118,7 +118,7 @@ async def test_a_session_cut_anywhere_by_a_crash_loads_and_goes_on(kept):
     assert await ask(reopened, "next") == "end_turn"
     rows = provider.requests[0].rows()
     assert rows[-2].content == NOTES["crash"]
-    assert (INTERRUPTED_RESULT in [row.content for row in rows]) == (kept == 2)
+    assert (INTERRUPTED_RESULT in [row.content for row in rows]) == (kept in (2, 3))
 
 
 async def test_partial_text_of_a_crash_is_shown_and_known_to_the_model(autojump_clock):
@@ -182,3 +182,42 @@ async def test_what_was_mended_in_a_broken_history_is_told_with_the_next_turn():
     notices = [event for event in client.events if isinstance(event, Noticed)]
     assert [notice.title for notice in notices] == ["The stored history was repaired"]
     assert "1 turns, 1 rows and 0 calls" in notices[0].description
+
+
+async def test_a_replay_completes_the_history_with_the_ids_of_turns_that_are_gone():
+    """A provider that repeats its ids: what is sent after a load is what would have been sent without."""
+    replies = [{"calls": [call("r", id="c")]}, {"text": "t"}] * 4
+    profile = Profile(max_history_messages=2)
+    session, _, store = await make_session(script(*replies), profile=profile, tools=[EchoTool()])
+    for number in range(4):
+        await ask(session, f"p{number}")
+    record, client, again = await store.session("s"), RecordingClient(), script({"text": "x"})
+    assert record is not None
+    talk = Conversation(
+        "s",
+        Path("/project"),
+        make_setup(again, profile, [EchoTool()]),
+        store,
+        client,
+        state=read_state(record.state),
+    )
+    await restore(talk, replayed=True)
+    await replay(talk)
+    await ask(Session(talk), "more")
+    other = script({"text": "x"})
+    session.conversation.keeper.use(make_setup(other, profile, [EchoTool()]))
+    await ask(session, "more")
+    assert again.requests[0].rows() == other.requests[0].rows()
+    ids = [one.id for row in again.requests[0].rows() for one in row.tool_calls]
+    assert ids == ["c_4"]
+
+
+async def test_a_history_that_was_used_meanwhile_is_not_replaced():
+    store, _, _, _ = await spoken(Profile(max_history_messages=2), prompts=4)
+    reopened, _ = await reopen(store, script({"text": "x"}), profile=Profile(max_history_messages=2))
+    talk = reopened.conversation
+    talk.notes.restored = talk.keeper.history, talk.keeper.history.row_count
+    await ask(reopened, "quick")
+    history = talk.keeper.history
+    await replay(talk)
+    assert talk.keeper.history is history

@@ -6,7 +6,7 @@ from trio.testing import wait_all_tasks_blocked
 
 from runtime.errors import InvalidRequest
 from runtime.events import ToolCallStarted
-from runtime.marks import CANCELLED_RESULT, NOT_RUN_RESULT
+from runtime.marks import CANCELLED_RESULT, NOT_RUN_RESULT, NOTES
 from runtime.states import State
 from tests.fakes import EchoTool, ask, call, make_session, prompt, script
 
@@ -39,7 +39,7 @@ async def test_cancel_stops_the_running_turn_and_clears_the_queue(autojump_clock
     assert results == ["cancelled"] * 3
     assert await ask(session, "d") == "end_turn"
     contents = [row.content for row in provider.requests[-1].rows()[1:]]
-    assert contents == ["a", "par\n\n[this turn was cancelled by the user]", "d"]
+    assert contents == ["a", f"par\n\n{NOTES['cancelled']}", "d"]
     assert client.text() == "parnext"
 
 

@@ -7,7 +7,15 @@ from pydantic_core import ValidationError
 
 from schemas import config as schema
 
-AGENT = {"provider": "p", "model": "m:8b", "runtime_profile": "r", "system_prompt": "x\ny\t"}
+AGENT = {
+    "provider": "p",
+    "model": "m:8b",
+    "fallback": ["p/m", "s"],
+    "runtime_profile": "r",
+    "system_prompt": "x\ny\t",
+}
+PRICE = {"input": 1.25, "output": 10, "cached_read": 0, "cached_write": 1.5, "currency": "EUR"}
+MODEL = {"context_window": 0, "max_output_tokens": 1, "images": False, "tools": "native", "price": PRICE}
 OPENAI = {
     "kind": "openai",
     "base_url": "http://[::1]:8000/v1?x=1",
@@ -20,9 +28,11 @@ OPENAI = {
     "token_counter": "byte-classes",
     "headers": {"X-A": ""},
     "options": {"extra": {"list": [1, 2.5, "x", True, {"deep": []}]}},
+    "models": {"org/m": MODEL},
 }
 SCRIPTED = {"kind": "scripted", "script": "talk.yaml"}
 PRUNING = {"enabled": True, "max_tokens": 1, "keep_recent": 1, "collapse_tool_results": True}
+LOOP_CONTEXT = {"strategy": "a.b:c", "keep_last": 1, "max_tokens": 1, "model": "p/m", "options": {"x": [1]}}
 PROFILE = {
     "preset": "tight",
     "max_history_messages": 0,
@@ -33,17 +43,46 @@ PROFILE = {
     "keep_tool_context_turns": 0,
     "max_tool_result_chars": 0,
     "max_tool_iterations": 1,
+    "max_approvals": 0,
     "running_turn_overflow": "fail",
+    "retention": "head-tail",
+    "dropped_turns": "summarize",
+    "summary_model": "p/small",
+    "loop_context": LOOP_CONTEXT,
+    "tools": ["read_file"],
     "history_pruning": PRUNING,
 }
+PERMISSIONS = {"mode": "plan", "allow": ["run_command:ls*"], "ask": [], "deny": ["fetch_url"]}
+FETCH = {"private_addresses": True}
 ACP = {"history_trimmed": "off", "visible_trim_notice": "never"}
+MCP = {"first_turn_wait": 0, "max_tools": 1, "max_tool_tokens": 1}
+MCP_SERVER = {
+    "command": "uvx",
+    "args": ["x", ""],
+    "env": {"A": ""},
+    "pass_env": ["B"],
+    "cwd": "tools",
+    "url": "http://127.0.0.1:1/mcp",
+    "type": "sse",
+    "headers": {"X": "y"},
+    "bearer_env": "C",
+    "enabled": False,
+    "tools": ["a"],
+    "connect_timeout": 1,
+    "call_timeout": 1,
+}
 GOOD = {
     "default_agent": "a",
     "store": "memory",
+    "redact": [r"sk-\w+"],
     "agents": {"a": AGENT},
     "providers": {"p": OPENAI, "s": SCRIPTED},
     "runtime_profiles": {"r": PROFILE},
     "acp": ACP,
+    "fetch": FETCH,
+    "permissions": PERMISSIONS,
+    "mcp": MCP,
+    "mcp_servers": {"s": MCP_SERVER},
 }
 
 
@@ -60,9 +99,16 @@ def test_good_names_every_key_of_every_section():
         (schema.ConfigFile, GOOD),
         (schema.AgentSection, AGENT),
         (schema.ProviderSection, OPENAI | SCRIPTED),
+        (schema.ModelSection, MODEL),
+        (schema.PriceSection, PRICE),
         (schema.ProfileSection, PROFILE),
         (schema.PruningSection, PRUNING),
+        (schema.LoopContextSection, LOOP_CONTEXT),
         (schema.AcpSection, ACP),
+        (schema.FetchSection, FETCH),
+        (schema.PermissionsSection, PERMISSIONS),
+        (schema.McpSection, MCP),
+        (schema.McpServerSection, MCP_SERVER),
     ]
     for section, example in sections:
         assert set(schema.keys_of(section)) == set(example)

@@ -169,7 +169,8 @@ def test_trust_names_what_it_lets_in_and_is_revoked(place, command):
 
 
 def test_trust_of_a_folder_without_a_file(place, command):
-    assert command("trust", ".") == (1, "", f"wholeturn: {place.project} has no .wholeturn.toml\n")
+    told = f"wholeturn: {place.project} has no .wholeturn.toml and no prompt files\n"
+    assert command("trust", ".") == (1, "", told)
 
 
 def test_trust_of_a_broken_file(place, command):

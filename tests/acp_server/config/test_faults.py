@@ -67,7 +67,7 @@ CASES = [
     (
         '[providers.p]\nkind = "opnai"',
         2,
-        'must be one of openai, openai_responses, anthropic, scripted; did you mean "openai"?',
+        'must be one of openai, openai_responses, anthropic, ollama, local, scripted; did you mean "openai"?',
     ),
     (f'{P}base_url = "127.0.0.1:80"', 3, "must be an http:// or https:// address"),
     (f'{P}base_url = "http:///v1"', 3, "must be an http:// or https:// address"),
@@ -101,14 +101,14 @@ CASES = [
     (
         '\n[providers.p]\nmodel = "m"',
         2,
-        "providers.p needs a kind: openai or openai_responses or anthropic or scripted",
+        "providers.p needs a kind: openai or openai_responses or anthropic or ollama or local or scripted",
     ),
     ('[providers.p]\nkind = "scripted"', 1, "providers.p needs a script: the file that it plays"),
     (f'{P}script = "x"', 3, "providers.p.script has no effect with kind openai; it is for scripted"),
     (
         '[providers.p]\nkind = "scripted"\nscript = "s"\nbase_url = "http://h"',
         4,
-        "base_url has no effect with kind scripted; it is for openai, openai_responses, anthropic",
+        "base_url has no effect with kind scripted; it is for openai, openai_responses, anthropic, ollama",
     ),
     (
         f"{P}[providers.q]\nkind = 'openai'\n[agents.default]\n",

@@ -17,6 +17,8 @@ SECTIONS = (
     schema.ConfigFile,
     schema.AgentSection,
     schema.ProviderSection,
+    schema.ModelSection,
+    schema.PriceSection,
     schema.ProfileSection,
     schema.PruningSection,
     schema.AcpSection,

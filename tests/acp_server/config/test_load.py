@@ -262,9 +262,9 @@ def test_own_variables_that_are_no_settings():
 
 
 def test_misspelt_variable_is_told(place):
-    place.env["WHOLETURN_MODLE"] = "m"
+    place.env["WHOLETURN_MODELL"] = "m"
     assert place.session().warnings == (
-        'WHOLETURN_MODLE: is no setting and changes nothing; did you mean "WHOLETURN_MODEL"?',
+        'WHOLETURN_MODELL: is no setting and changes nothing; did you mean "WHOLETURN_MODEL"?',
     )
 
 

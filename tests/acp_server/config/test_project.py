@@ -113,7 +113,7 @@ def test_every_known_key_is_refused_unless_it_is_on_the_list(place):
             if not project.admit(layer._replace(tree=tree), place.load().base.merged.tree).refused:
                 open_keys.add(key)
     profile = {("runtime_profiles", "default", name) for name in schema.keys_of(schema.ProfileSection)}
-    assert open_keys == profile | {
+    assert open_keys == profile - {("runtime_profiles", "default", "tools")} | {
         ("agents", "default", "provider"),
         ("agents", "default", "runtime_profile"),
     }
@@ -125,7 +125,7 @@ def _empty(place):
 
 
 @pytest.mark.parametrize(
-    "text", ["[mcp_servers.x]\ncommand = 'rm'", "allow = ['*']", "mode = 'yolo'", "hooks = 1"]
+    "text", ["[servers.x]\ncommand = 'rm'", "allow = ['*']", "mode = 'yolo'", "hooks = 1"]
 )
 def test_unknown_keys_are_faults_here_too(place, text):
     path = place.project_file(text)

@@ -18,7 +18,7 @@ from runtime.history.estimate import estimate_history_tokens, estimate_tool_sche
 from runtime.history.pairs import pairs_ok
 from runtime.loading import read_state, restore
 from runtime.model import ModelRequest
-from runtime.ports import Tool, ToolContext, ToolOutcome, ToolView
+from runtime.ports import Tool, ToolContext, ToolOutcome, ToolRequest, ToolView
 from runtime.profiles import Profile, Route
 from runtime.providers.scripted import ScriptedProvider
 from runtime.rows import Row, ToolSpec
@@ -141,6 +141,10 @@ class FixedTool:
 
     def view(self, arguments: Mapping[str, object], context: ToolContext) -> ToolView:
         return ToolView(self.spec.name)
+
+    async def request(self, arguments: Mapping[str, object], context: ToolContext) -> ToolRequest:
+        await trio.lowlevel.checkpoint()
+        return ToolRequest("other", self.spec.name)
 
     async def run(self, arguments: Mapping[str, object], context: ToolContext) -> ToolOutcome:
         await trio.lowlevel.checkpoint()

@@ -79,8 +79,8 @@ def test_a_pair_that_a_bug_broke_is_repaired_before_the_request():
     assert [row.tool_call_id for row in twice.rows() if row.role == "tool"] == ["c", "c_2"]
     turn = history.past[0]
     torn = replace(turn.whole(), segments=(Segment((user("q"), called("z"))),), whole_pairs=False)
-    assert turn._whole is not None
-    turn._whole = replace(turn._whole, face=torn)
+    assert turn._kept.whole is not None
+    turn._kept.whole = replace(turn._kept.whole, face=torn)
     mended = compose(history, Profile(), WIDE, [SHELL])
     assert mended.healed
     assert [row.content for row in mended.rows()][:3] == ["sys", "q", "q"]

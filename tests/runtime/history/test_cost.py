@@ -115,5 +115,5 @@ def test_a_trim_makes_no_segment_and_prices_nothing(turns):
     # The breadcrumb may make a second turn go; nothing else is touched.
     assert 1 <= after.trims[0].dropped_turns <= 2
     assert counter.calls[0] == calls
-    known = {id(segment) for segment in before.segments} | {id(before.history.crumb.segment)}
+    known = {id(segment) for segment in before.segments} | {id(before.history.beside.crumb.segment)}
     assert all(id(segment) in known for segment in after.segments)

@@ -98,6 +98,15 @@ def test_a_history_the_runtime_trimmed_leaves_the_sweep_nothing_to_do(history, p
 
 
 @EXAMPLES
+@given(histories(broken=True), profiles, st.integers(500, 4000), st.booleans())
+def test_nothing_is_refused_that_a_trim_would_have_let_through(history, profile, window, apart):
+    roomy = replace(profile, max_context_tokens=None, max_history_messages=99, trim_slack_ratio=0.0)
+    route = Route("p", "m", window, output_counted_apart=apart)
+    if ask(history, roomy, route) is None:
+        assert ask(history.without_oldest(history.turn_count - 1), roomy, route) is None
+
+
+@EXAMPLES
 @given(histories(broken=True), profiles, routes)
 def test_both_faces_name_the_same_turns(history, profile, route):
     composed = ask(history, profile, route)
@@ -123,7 +132,10 @@ def test_the_ledger_and_the_sums_add_up(history, profile, route):
     assert kept.row_count == len(face_of(kept))
     assert composed.message_tokens == sum(
         [face.tokens for face in _faces(composed)]
-        + [kept.system.piece.tokens if kept.system.piece else 0, kept.crumb.tokens * kept.crumb_present]
+        + [
+            kept.system.piece.tokens if kept.system.piece else 0,
+            kept.beside.crumb.tokens * kept.crumb_present,
+        ]
     )
 
 

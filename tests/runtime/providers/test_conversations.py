@@ -22,7 +22,7 @@ from tests.fakes import EchoTool, RecordingClient, ask, make_session
 from tests.fakes_llm import Canned, FakeServer, fake_server
 
 STREAMS = Path(__file__).parents[2] / "data" / "streams"
-KINDS = ("openai", "openai_responses", "anthropic")
+KINDS = ("openai", "openai_responses", "anthropic", "ollama")
 Talk = tuple[Session, RecordingClient, Store]
 
 

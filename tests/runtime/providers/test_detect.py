@@ -51,6 +51,19 @@ def test_the_lines_are_a_config_that_names_one_provider():
     }
 
 
+def test_ollama_is_spoken_to_in_its_own_way_and_its_window_is_asked_for():
+    (made,) = suggestions({}, [Found(OLLAMA, "qwen3:8b")])
+    assert tomllib.loads(made.toml)["providers"]["ollama"] == {
+        "kind": "ollama",
+        "base_url": "http://127.0.0.1:11434",
+        "model": "qwen3:8b",
+    }
+    with_window = made.toml.replace("# context_window", "context_window")
+    assert tomllib.loads(with_window)["providers"]["ollama"]["context_window"] == 16384
+    (made,) = suggestions({}, [Found(OLLAMA, "qwen3:8b", 8192)])
+    assert "#" not in made.toml
+
+
 BODIES = {
     MODELS: Found(OLLAMA, "qwen3:8b", 16000),
     b'{"data":[{"id":"a","meta":{"n_ctx":4096}}]}': Found(OLLAMA, "a", 4096),

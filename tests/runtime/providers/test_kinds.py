@@ -84,7 +84,7 @@ async def test_options_that_are_taken():
 def over(kind: str, handler) -> HttpProvider:
     settings = ProviderSettings("mine", kind, "http://host.test/v1", api_key_env="KEY")
     transport = httpx2.MockTransport(handler)
-    return PROVIDERS[kind](settings, transport=transport, environ={"KEY": SECRET}, jitter=lambda: 0.5)
+    return PROVIDERS[kind](settings, transport=transport, environ={"KEY": SECRET})
 
 
 async def failure_of(
@@ -134,7 +134,7 @@ def openai(code: str | None, message: str = "m") -> dict[str, object]:
 REFUSALS = [
     ("anthropic", 400, anthropic("invalid_request_error"), Kind.BAD_REQUEST, False),
     ("anthropic", 401, anthropic("authentication_error", "invalid x-api-key"), Kind.AUTH, False),
-    ("anthropic", 402, anthropic("billing_error"), Kind.BAD_REQUEST, False),
+    ("anthropic", 402, anthropic("billing_error"), Kind.QUOTA, False),
     ("anthropic", 403, anthropic("permission_error"), Kind.AUTH, False),
     ("anthropic", 404, anthropic("not_found_error", "model: x"), Kind.NOT_FOUND, False),
     ("anthropic", 413, anthropic("request_too_large"), Kind.BAD_REQUEST, False),
@@ -145,7 +145,7 @@ REFUSALS = [
     ("openai_responses", 400, openai("unsupported_parameter"), Kind.BAD_REQUEST, False),
     ("openai_responses", 401, openai("invalid_api_key"), Kind.AUTH, False),
     ("openai_responses", 404, openai("model_not_found"), Kind.NOT_FOUND, False),
-    ("openai_responses", 429, openai("insufficient_quota"), Kind.RATE_LIMIT, False),
+    ("openai_responses", 429, openai("insufficient_quota"), Kind.QUOTA, False),
     ("openai_responses", 429, openai("rate_limit_exceeded"), Kind.RATE_LIMIT, True),
     ("openai_responses", 503, openai(None), Kind.OVERLOADED, True),
 ]

@@ -132,7 +132,7 @@ BODIES = {
     b'{"error":{"message":"m","type":"t","code":"c"}}': ("c", "m"),
     b'[{"error":{"code":429,"message":"m","status":"RESOURCE_EXHAUSTED"}}]': ("RESOURCE_EXHAUSTED", "m"),
     b'{"detail":"Not Found"}': ("", "Not Found"),
-    b'{"detail":[{"loc":["a"]}]}': ("", '[{"loc":["a"]}]'),
+    b'{"detail":[{"loc":["a"]}]}': ("", '{"detail":[{"loc":["a"]}]}'),
     b'{"object":"error","message":"m","type":"BadRequestError","code":400}': ("BadRequestError", "m"),
     LLAMACPP: (
         "exceed_context_size_error",

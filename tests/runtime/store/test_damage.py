@@ -11,6 +11,7 @@ from runtime.store import salvage
 from runtime.store.faults import StoreTrouble, TroubleKind
 from runtime.store.opening import open_store
 from runtime.store.sqlite import SqliteStore
+from runtime.stored import SessionRecord
 from tests.runtime.store.helpers import entry, fill, keys, line_of, python, record
 
 PAGE = 4096
@@ -87,7 +88,7 @@ async def test_several_holes_and_a_broken_index_leave_the_rest(path):
     leaves = pages_of(path, "entries")
     for place in (3, 9, 20, len(leaves) - 1):
         overwrite(path, leaves[place], b"\xff" * PAGE)
-    overwrite(path, pages_of(path, "sqlite_autoindex_entries_1")[0])
+    overwrite(path, pages_of(path, "entries_by_key")[0])
     store = SqliteStore(path)
     total = sum([len(await keys(store, f"s{number}")) for number in range(3)])
     assert 540 <= total < 600
@@ -99,12 +100,23 @@ async def test_entries_whose_session_was_lost_stay_reachable(path):
     overwrite(path, pages_of(path, "sessions")[0])
     store = SqliteStore(path)
     head = await store.session("s1")
-    assert head is not None
-    assert head.title == "Recovered session"
+    changed = "2026-01-01T00:00:01Z"
+    assert head == SessionRecord("s1", "/w", changed, changed, title="Recovered session")
     assert len(await keys(store, "s1")) == 200
     listed = await store.list_sessions(cwd=None, cursor=None, limit=10)
     assert len(listed.sessions) == 3
     await store.aclose()
+
+
+async def test_entries_of_which_not_even_the_session_s_id_is_left_stay_reachable(path):
+    for table in ("sessions", "sqlite_autoindex_sessions_1", "sessions_by_change", "sessions_by_cwd"):
+        overwrite(path, pages_of(path, table)[0])
+    store = SqliteStore(path)
+    listed = await store.list_sessions(cwd=None, cursor=None, limit=10)
+    assert {head.session_id for head in listed.sessions} == {f"recovered-{n}" for n in (1, 2, 3)}
+    assert len(await keys(store, "recovered-2")) == 200
+    await store.aclose()
+    assert integrity(path) == "ok"
 
 
 @pytest.mark.parametrize(("share", "least"), [(0.9, 500), (0.5, 250), (0.05, 0)])

@@ -31,9 +31,9 @@ class Patient(MemoryStore):
         self._write()
         await super().create_session(record)
 
-    async def append(self, session_id, entries, *, head=UNCHANGED):
+    async def append(self, session_id, entries, *, head=UNCHANGED, lease=None):
         self._write()
-        await super().append(session_id, entries, head=head)
+        await super().append(session_id, entries, head=head, lease=lease)
 
     async def session(self, session_id):
         self._read()

@@ -3,26 +3,95 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from runtime.events import Event
-from runtime.ports import Tool, ToolContext
+import trio
+
+from runtime.bare_client import BareClient
+from runtime.errors import ToolError
+from runtime.events import Event, PlanChanged
+from runtime.ports import Client, ExitStatus, TerminalCommand, TerminalOutput, Tool, ToolContext, ToolProgress
 
 
-class Editor:
-    """A client that holds unsaved buffers and remembers what it was asked."""
+class Editor(BareClient):
+    """A client that holds unsaved buffers and remembers what it was asked.
 
-    def __init__(self, buffers: dict[Path, str] | None = None) -> None:
+    writes: it takes texts, into its buffers and onto the disk as an editor that saves. refuses: it does not.
+    """
+
+    def __init__(
+        self, buffers: dict[Path, str] | None = None, *, writes: bool = False, refuses: bool = False
+    ) -> None:
         self.buffers = buffers or {}
+        self.writes = writes
+        self.refuses = refuses
         self.asked: list[Path] = []
+        self.written: list[tuple[Path, str]] = []
+        self.plans: list[PlanChanged] = []
 
     async def emit(self, session_id: str, event: Event) -> None:
-        raise AssertionError("a tool emits nothing")
+        assert isinstance(event, PlanChanged), "a tool emits nothing else"
+        self.plans.append(event)
 
     async def read_text_file(self, session_id: str, path: Path) -> str | None:
         self.asked.append(path)
         return self.buffers.get(path)
 
+    async def write_text_file(self, session_id: str, path: Path, text: str) -> bool:
+        if self.refuses:
+            raise ToolError("the editor would not write the file: denied")
+        if self.writes:
+            self.written.append((path, text))
+            self.buffers[path] = text
+        return self.writes
 
-def context(cwd: Path, *others: Path, client: Editor | None = None) -> ToolContext:
+
+class Terminals(BareClient):
+    """A client with terminals that show `output` and end with `status`; None: only when they are killed."""
+
+    def __init__(self, output: TerminalOutput, status: ExitStatus | None = None) -> None:
+        self.output = output
+        self.status = status
+        self.commands: list[TerminalCommand] = []
+        self.calls: list[str] = []
+        self._killed = trio.Event()
+
+    async def emit(self, session_id: str, event: Event) -> None:
+        raise AssertionError("a tool emits nothing")
+
+    async def create_terminal(self, session_id: str, command: TerminalCommand) -> str | None:
+        self.commands.append(command)
+        return "term-1"
+
+    async def terminal_output(self, session_id: str, terminal_id: str) -> TerminalOutput:
+        self.calls.append("output")
+        return self.output
+
+    async def wait_for_exit(self, session_id: str, terminal_id: str) -> ExitStatus:
+        self.calls.append("wait")
+        if self.status is None:
+            await self._killed.wait()
+        return self.status or ExitStatus(None, "SIGKILL")
+
+    async def kill_terminal(self, session_id: str, terminal_id: str) -> None:
+        self.calls.append("kill")
+        self._killed.set()
+
+    async def release_terminal(self, session_id: str, terminal_id: str) -> None:
+        self.calls.append("release")
+
+
+class Watcher:
+    """Keeps what a running call showed. seen: set with the first of it."""
+
+    def __init__(self) -> None:
+        self.shown: list[ToolProgress] = []
+        self.seen = trio.Event()
+
+    async def __call__(self, progress: ToolProgress) -> None:
+        self.shown.append(progress)
+        self.seen.set()
+
+
+def context(cwd: Path, *others: Path, client: Client | None = None) -> ToolContext:
     """A session in `cwd`, its roots resolved as the contract asks."""
     roots = tuple(Path(folder).resolve() for folder in (cwd, *others))
     return ToolContext("session", cwd, roots, client or Editor())

@@ -94,7 +94,7 @@ def test_catalog_gives_each_tool_under_its_name():
 
 
 def test_catalog_names_what_there_is():
-    with pytest.raises(ConfigError, match="no tool named 'nope'; known: read_file, list_dir, search_text"):
+    with pytest.raises(ConfigError, match="no tool named 'nope'; known: read_file, list_dir, find_files"):
         catalog.load("nope")
 
 
@@ -105,4 +105,4 @@ def test_catalog_imports_no_tool_before_it_is_asked():
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
     )
-    assert done.stdout.strip() == "['runtime.tools.catalog']"
+    assert done.stdout.strip() == "['runtime.tools.settings', 'runtime.tools.catalog']"

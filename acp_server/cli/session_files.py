@@ -1,0 +1,65 @@
+"""`wholeturn sessions export` and `import`: a session as a file, see `acp_server/transcripts/README.md`."""
+
+import argparse
+import os
+import sys
+from contextlib import aclosing
+from functools import partial
+from pathlib import Path
+from typing import BinaryIO
+
+from acp_server.cli.output import printing, say
+from acp_server.cli.stored import found
+from acp_server.config.paths import absolute, here
+from acp_server.transcripts.transfer import exported, imported, lines_of
+from runtime.errors import WholeturnError
+from runtime.stored import SessionRecord, Store
+
+
+async def export_session(store: Store, given: argparse.Namespace) -> int:
+    """Write the lines to a file or to stdout."""
+    record = await found(store, given.session)
+    if given.output is None:
+        with printing():
+            await write_all(store, record, sys.stdout.buffer)
+        return 0
+    await to_file(store, record, Path(absolute(given.output, here())))
+    return 0
+
+
+async def to_file(store: Store, record: SessionRecord, path: Path) -> None:
+    """The lines in a new file that only its owner can read; it is there whole or not at all."""
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+            await write_all(store, record, file)
+        beside.replace(path)
+    except OSError as error:
+        raise WholeturnError(f"{path}: cannot be written: {error.strerror}") from None
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+async def write_all(store: Store, record: SessionRecord, file: BinaryIO) -> None:
+    """All lines."""
+    async with aclosing(exported(store, record)) as lines:
+        async for line in lines:
+            file.write(line)
+
+
+async def import_session(store: Store, given: argparse.Namespace) -> int:
+    """Store the file's session, and say under which id."""
+    cwd = "" if given.cwd is None else absolute(given.cwd, here())
+    tell = partial(print, file=sys.stderr)
+    try:
+        with source(given.file) as file:
+            record = await imported(store, lines_of(file), cwd=cwd, tell=tell)
+    except OSError as error:
+        raise WholeturnError(f"{given.file}: cannot be read: {error.strerror}") from None
+    say(record.session_id)
+    return 0
+
+
+def source(name: str) -> BinaryIO:
+    """The file of that name, or stdin for `-`."""
+    return open(0 if name == "-" else name, "rb", closefd=name != "-")

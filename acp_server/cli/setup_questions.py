@@ -1,0 +1,141 @@
+"""The questions of `wholeturn setup`, put to a person at a terminal. Stores and tries nothing."""
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from getpass import getpass
+from typing import NamedTuple, Protocol
+
+import trio
+
+from acp_server.cli.setup_plan import CUSTOM, VENDORS, Plan, Vendor, variable_for
+from acp_server.config.keystore import is_stored
+from runtime.errors import InvalidRequest
+from runtime.providers.detect import LOCAL, Found, ask_models, read_models
+
+
+class Terminal(Protocol):
+    """Someone who can be told and asked."""
+
+    def say(self, text: str) -> None:
+        """Show a line."""
+        ...
+
+    def ask(self, question: str, default: str = "") -> str:
+        """One line; the default for an empty one. Raises InvalidRequest when nobody answers."""
+        ...
+
+    def secret(self, question: str) -> str:
+        """One line that is not shown."""
+        ...
+
+
+class Tty:
+    """The terminal that the command runs in."""
+
+    def say(self, text: str) -> None:
+        """See Terminal."""
+        print(text, flush=True)
+
+    def ask(self, question: str, default: str = "") -> str:
+        """See Terminal."""
+        print(f"{question} [{default}] " if default else f"{question} ", end="", flush=True)
+        line = sys.stdin.readline()
+        if not line:
+            raise InvalidRequest("The input ended before all questions were answered; nothing was changed.")
+        return line.strip() or default
+
+    def secret(self, question: str) -> str:
+        """See Terminal."""
+        try:
+            return getpass(f"{question} ").strip()
+        except EOFError:
+            raise InvalidRequest(
+                "The input ended before all questions were answered; nothing was changed."
+            ) from None
+
+
+class Machine(NamedTuple):
+    """What is looked up on this machine: the environment, and which servers answer."""
+
+    env: Mapping[str, str]
+    find: Callable[[Vendor], Found | None]
+
+
+def found_server(vendor: Vendor) -> Found | None:
+    """The model that a vendor's server on this machine offers, if it runs."""
+    own = next((one for one in LOCAL if one.name == vendor.name), None)
+    return None if own is None else read_models(own, trio.run(_models, own.port))
+
+
+async def _models(port: int) -> bytes:
+    with trio.move_on_after(1.0):
+        return await ask_models(port)
+    return b""
+
+
+def plan_of(terminal: Terminal, machine: Machine) -> Plan:
+    """All questions, from the provider to the model."""
+    vendor = _vendor(terminal, machine)
+    name, base_url = vendor.name, vendor.base_url
+    if vendor.name == CUSTOM:
+        base_url = _needed(terminal, "Base URL of the server (for example http://127.0.0.1:8000/v1):")
+        name = terminal.ask("A name for it:", CUSTOM)
+    found = machine.find(vendor)
+    variable, key = key_of(terminal, vendor, name, machine.env)
+    model = _needed(terminal, "Model:", found.model if found else vendor.model)
+    window = found.context_window if found and found.model == model else 0
+    return Plan(name, vendor.kind, base_url, variable, key, model, window)
+
+
+def _vendor(terminal: Terminal, machine: Machine) -> Vendor:
+    terminal.say("Which provider answers?")
+    for number, vendor in enumerate(VENDORS, 1):
+        note = f" ({vendor.variable} is set)" if machine.env.get(vendor.variable) else ""
+        terminal.say(f"  {number:>2}  {vendor.label}{note}")
+    set_already = (str(n) for n, one in enumerate(VENDORS, 1) if machine.env.get(one.variable))
+    default = next(set_already, "1")
+    while True:
+        answer = terminal.ask("Number or name:", default)
+        found = _by_answer(VENDORS, answer)
+        if found is not None:
+            return found
+        terminal.say(f"There is no {answer!r} in the list.")
+
+
+def _by_answer(vendors: Sequence[Vendor], answer: str) -> Vendor | None:
+    if answer.isascii() and answer.isdecimal() and 0 < int(answer) <= len(vendors):
+        return vendors[int(answer) - 1]
+    return next((vendor for vendor in vendors if vendor.name == answer), None)
+
+
+def key_of(terminal: Terminal, vendor: Vendor, name: str, env: Mapping[str, str]) -> tuple[str, str]:
+    """The variable that stands for the key, and the key if one was typed."""
+    if vendor.kind == "local":
+        return "", ""
+    variable = vendor.variable or variable_for(name)
+    if env.get(variable) and _yes(terminal, f"Use the key in the variable {variable}?"):
+        return variable, ""
+    if is_stored(env, variable) and _yes(terminal, f"Use the key that is stored for {variable}?"):
+        return variable, ""
+    return typed_key(terminal, vendor, variable)
+
+
+def typed_key(terminal: Terminal, vendor: Vendor, variable: str) -> tuple[str, str]:
+    """Ask for the key itself; only a vendor without a variable of its own may want none."""
+    wanted = bool(vendor.variable)
+    while True:
+        key = terminal.secret(f"API key{'' if wanted else ' (empty for none)'}, not shown:")
+        if key and not (key.isascii() and key.isprintable()):
+            terminal.say("That holds characters that no key has.")
+        elif key or not wanted:
+            return (variable if key else ""), key
+
+
+def _yes(terminal: Terminal, question: str) -> bool:
+    return terminal.ask(f"{question} (y/n)", "y").lower() in ("y", "yes")
+
+
+def _needed(terminal: Terminal, question: str, default: str = "") -> str:
+    while not (answer := terminal.ask(question, default)):
+        pass
+    return answer

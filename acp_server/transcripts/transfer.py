@@ -1,0 +1,101 @@
+"""A stored session to lines, and lines to a stored session. Memory does not grow with the session."""
+
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
+from dataclasses import replace
+from typing import BinaryIO
+
+import trio
+
+from acp_server.transcripts.lines import (
+    LONGEST_LINE,
+    BadExport,
+    header_line,
+    read_header,
+    read_step,
+    step_line,
+)
+from runtime.forking import new_session_id
+from runtime.record import PAGE
+from runtime.stored import SessionRecord, Store, StoredEntry
+
+BATCH_BYTES = 4 * 1024 * 1024
+
+
+async def exported(store: Store, record: SessionRecord) -> AsyncGenerator[bytes, None]:
+    """The lines of a session as it is now: what is added meanwhile is left out."""
+    steps, last = await counted(store, record.session_id)
+    yield header_line(record, steps)
+    async for entry in entries_up_to(store, record.session_id, last):
+        yield step_line(entry)
+
+
+async def counted(store: Store, session_id: str) -> tuple[int, int]:
+    """How many entries there are, and the seq of the last one."""
+    steps = last = 0
+    while page := await store.entries(session_id, after=last, limit=PAGE):
+        steps, last = steps + len(page), page[-1].seq
+    return steps, last
+
+
+async def entries_up_to(store: Store, session_id: str, last: int) -> AsyncGenerator[StoredEntry, None]:
+    """The entries with seq <= last, in order."""
+    after = 0
+    while after < last and (page := await store.entries(session_id, after=after, limit=PAGE)):
+        for entry in page:
+            if entry.seq <= last:
+                yield entry
+        after = page[-1].seq
+
+
+def lines_of(file: BinaryIO) -> Iterator[bytes]:
+    """The lines of a file, one at a time. Raises BadExport for one that is too long to be taken in."""
+    number = 0
+    while line := file.readline(LONGEST_LINE + 1):
+        number += 1
+        if len(line) > LONGEST_LINE:
+            raise BadExport(f"Line {number}: longer than {LONGEST_LINE} bytes.")
+        if line.strip():
+            yield line
+
+
+async def imported(
+    store: Store, lines: Iterable[bytes], *, cwd: str = "", tell: Callable[[str], None]
+) -> SessionRecord:
+    """Store an exported session; returns its head. cwd: its folder here, '' for the one it had.
+
+    Raises BadExport and StoreError; nothing of it is left behind then. tell: gets what is worth knowing.
+    """
+    source = iter(lines)
+    first = next(source, None)
+    if first is None:
+        raise BadExport("The file is empty.")
+    header = read_header(first)
+    record = replace(header.record, cwd=cwd or header.record.cwd)
+    if await store.session(record.session_id) is not None:
+        record = replace(record, session_id=new_session_id())
+        tell(f"{header.record.session_id} is taken; the session is now {record.session_id}.")
+    await store.create_session(record)
+    try:
+        count = await _append_all(store, record.session_id, source)
+        if count != header.steps:
+            raise BadExport(f"The file is not whole: it has {count} of {header.steps} steps.")
+    except BaseException:
+        with trio.CancelScope(shield=True):
+            await store.delete_session(record.session_id)
+        raise
+    return record
+
+
+async def _append_all(store: Store, session_id: str, lines: Iterator[bytes]) -> int:
+    """Store the steps in batches; how many there were."""
+    batch: list[StoredEntry] = []
+    size = count = 0
+    for number, line in enumerate(lines, 2):
+        batch.append(read_step(line, number))
+        size, count = size + len(line), count + 1
+        if len(batch) >= PAGE or size >= BATCH_BYTES:
+            await store.append(session_id, batch)
+            batch, size = [], 0
+    if batch:
+        await store.append(session_id, batch)
+    return count

@@ -1,0 +1,65 @@
+"""Which trimmers there are, by name. One's own comes by an entry point or as `package.module:factory`."""
+
+from collections.abc import Callable, Mapping
+from importlib import import_module
+from typing import cast
+
+from runtime.context.settings import COUNT, SUMMARIZE, TOKEN_BUDGET, Summarise, TrimmerSettings
+from runtime.errors import ConfigError
+from runtime.ports import ContextTrimmer
+from runtime.profiles import LoopContext
+
+GROUP = "wholeturn.context_trimmers"
+"""The group of entry points; each is a factory."""
+
+Factory = Callable[[TrimmerSettings], ContextTrimmer]
+
+BUILT_IN: Mapping[str, str] = {
+    COUNT: "runtime.context.window:newest_rounds",
+    TOKEN_BUDGET: "runtime.context.window:newest_tokens",
+    SUMMARIZE: "runtime.context.summarize:folded_rounds",
+}
+
+
+def installed() -> tuple[str, ...]:
+    """The names that packages here bring."""
+    # Reading what is installed takes a while; only settings that name none of ours need it.
+    metadata = import_module("importlib.metadata")
+    return tuple(point.name for point in metadata.entry_points(group=GROUP))
+
+
+def is_dotted(strategy: str) -> bool:
+    """Whether it names a factory in a module."""
+    return ":" in strategy
+
+
+def create(strategy: str, settings: TrimmerSettings) -> ContextTrimmer:
+    """The trimmer of a strategy. Raises ConfigError."""
+    made = factory(strategy)(settings)
+    if not callable(getattr(made, "trim", None)) or not isinstance(getattr(made, "name", None), str):
+        raise ConfigError(f"the context strategy {strategy!r} gave no trimmer: it needs a name and trim()")
+    return made
+
+
+def trimmer_of(context: LoopContext, slack: float, summarise: Summarise | None) -> ContextTrimmer:
+    """The trimmer of a profile. Raises ConfigError."""
+    settings = TrimmerSettings(
+        context.keep_last or 0, context.max_tokens or 0, slack, dict(context.options), summarise
+    )
+    return create(context.strategy, settings)
+
+
+def factory(strategy: str) -> Factory:
+    """What makes the trimmer. Raises ConfigError for a strategy that is not there."""
+    dotted = BUILT_IN.get(strategy, strategy)
+    try:
+        if is_dotted(dotted):
+            module, _, name = dotted.partition(":")
+            return cast(Factory, getattr(import_module(module), name))
+        metadata = import_module("importlib.metadata")
+        for point in metadata.entry_points(group=GROUP, name=strategy):
+            return cast(Factory, point.load())
+    except (ImportError, AttributeError) as error:
+        raise ConfigError(f"the context strategy {strategy!r} cannot be loaded: {error}") from None
+    known = ", ".join((*BUILT_IN, *installed()))
+    raise ConfigError(f"there is no context strategy {strategy!r}; known: {known}, or package.module:factory")

@@ -1,0 +1,145 @@
+"""The one who is asked before a tool runs: the verdict, and where it says "ask" the person's answer.
+
+Nothing is allowed by an error, by no answer or by one that was not on offer. Questions of calls that run side
+by side are asked one after the other, since some editors show only one; a question that an answer has settled
+meanwhile is not asked.
+"""
+
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import trio
+
+from runtime.events import ToolCallStarted
+from runtime.permission.judge import Verdict, judge
+from runtime.permission.modes import DEFAULT_MODE, ModeId
+from runtime.permission.options import EFFECTS, LEAVE_PLAN, MODES_BY_OPTION, options, shown
+from runtime.permission.policy import Policy
+from runtime.permission.remembered import Remembered
+from runtime.ports import Client, PermissionOption, ToolRequest
+
+REJECTED = "The user did not allow this. Do something else, or ask what they would like."
+NO_ANSWER = "Permission was asked for and not given, so this was not run."
+CANCELLED = "The user stopped the turn instead of allowing this."
+TOO_MANY = "The turn ends here: it has asked for permission {limit} times, the most that the settings allow."
+MODE_CHANGED = "The plan was accepted; the session is now in the mode {mode!r}. Go on with the work."
+
+log = logging.getLogger("wholeturn.permission")
+
+Ends = Literal["", "cancelled", "too_many"]
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """allowed, or why not: a text for the model. ends: the turn is to end, and for what reason.
+
+    note: for the model, with the call's result; '' for none. asked: a person was asked.
+    """
+
+    allowed: bool
+    why: str = ""
+    ends: Ends = ""
+    note: str = ""
+    asked: bool = False
+
+
+ALLOWED = Decision(allowed=True)
+
+
+async def told_to_nobody(mode: ModeId) -> None:
+    """A change of mode that nobody hears of."""
+
+
+class Approver:
+    """Permission in one session. mode: in force from the next call on.
+
+    on_mode: hears of every change of it.
+    """
+
+    def __init__(
+        self,
+        session_id: str,
+        client: Client,
+        policy: Policy,
+        remembered: Remembered | None = None,
+        *,
+        mode: ModeId = DEFAULT_MODE,
+        on_mode: Callable[[ModeId], Awaitable[None]] = told_to_nobody,
+    ) -> None:
+        self.mode: ModeId = mode
+        self.on_mode = on_mode
+        self._session_id = session_id
+        self._client = client
+        self._policy = policy
+        self._remembered = remembered
+        self._asked = 0
+        self._limit = 0
+        self._one_by_one = trio.Lock()
+
+    def begin_turn(self, limit: int = 0) -> None:
+        """Count questions anew. limit: the most of them in this turn, 0 for any number."""
+        self._asked, self._limit = 0, limit
+
+    def put(self, mode: ModeId) -> bool:
+        """Go on in that mode, also within a turn; nobody is told. False: it was in force already."""
+        changed, self.mode = mode != self.mode, mode
+        return changed
+
+    def allows(self, tool: str, request: ToolRequest) -> bool:
+        """Whether such a call would run without a question."""
+        return self._judge(tool, request).answer == "allow"
+
+    async def approve(self, call: ToolCallStarted, request: ToolRequest) -> Decision:
+        """Whether the call may run now. Waits for the person for as long as it takes; may be cancelled."""
+        verdict = self._judge(call.name, request)
+        if verdict.answer == "ask":
+            async with self._one_by_one:
+                # Another answer, or another mode, may have settled it while it waited.
+                verdict = self._judge(call.name, request)
+                if verdict.answer == "ask":
+                    decision = await self._ask(call, request, verdict)
+                    return replace(decision, asked=decision.ends != "too_many")
+        return ALLOWED if verdict.answer == "allow" else Decision(allowed=False, why=verdict.why)
+
+    def _judge(self, tool: str, request: ToolRequest) -> Verdict:
+        policy = self._policy
+        if self._remembered is not None:
+            policy = policy.with_answers(self._remembered.rules("allow"), self._remembered.rules("deny"))
+        return judge(tool, request, self.mode, policy)
+
+    async def _ask(self, call: ToolCallStarted, request: ToolRequest, verdict: Verdict) -> Decision:
+        if self._limit and self._asked >= self._limit:
+            return Decision(allowed=False, why=TOO_MANY.format(limit=self._limit), ends="too_many")
+        self._asked += 1
+        offered = LEAVE_PLAN if request.action == "switch_mode" else options(verdict)
+        seen = shown(call, request, verdict)
+        outcome = await self._client.request_permission(self._session_id, seen, offered)
+        if outcome.cancelled:
+            return Decision(allowed=False, why=CANCELLED, ends="cancelled")
+        if outcome.chosen is None or outcome.chosen not in offered:
+            return Decision(allowed=False, why=NO_ANSWER)
+        return await self._answered(outcome.chosen, verdict)
+
+    async def _answered(self, chosen: PermissionOption, verdict: Verdict) -> Decision:
+        mode = MODES_BY_OPTION.get(chosen.option_id)
+        if mode is not None:
+            if self.put(mode):
+                await self.on_mode(mode)
+            return Decision(allowed=True, note=MODE_CHANGED.format(mode=mode))
+        if chosen.kind in EFFECTS:
+            await self._remember(chosen, verdict)
+        return ALLOWED if chosen.kind.startswith("allow") else Decision(allowed=False, why=REJECTED)
+
+    async def _remember(self, chosen: PermissionOption, verdict: Verdict) -> None:
+        effect = EFFECTS[chosen.kind]
+        rules = verdict.always if effect == "allow" else verdict.never
+        if self._remembered is not None:
+            try:
+                await trio.to_thread.run_sync(self._remembered.add, effect, rules)
+                return
+            except OSError as error:
+                log.warning("an answer holds for this session only, it could not be kept: %s", error)
+        allow, deny = (rules, ()) if effect == "allow" else ((), rules)
+        self._policy = self._policy.with_answers(allow, deny)

@@ -1,0 +1,82 @@
+"""The permission modes: what each kind of action meets before any rule is looked at. Pure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from runtime.choices import MODE, Offer, Value
+
+if TYPE_CHECKING:  # the answer that opens a session names the modes, and needs nothing of the ports
+    from collections.abc import Mapping
+
+    from runtime.ports import ToolAction
+
+ModeId = Literal["ask", "accept_edits", "plan", "yolo"]
+Answer = Literal["allow", "ask", "deny"]
+
+
+class Mode(NamedTuple):
+    """A mode as a person chooses it."""
+
+    mode_id: ModeId
+    name: str
+    description: str
+
+
+MODES: tuple[Mode, ...] = (
+    Mode("ask", "Ask", "Reads freely; asks before edits, commands and everything else"),
+    Mode("accept_edits", "Accept edits", "Edits files of the project freely; asks before commands"),
+    Mode("plan", "Plan", "Reads only; asks to leave this mode when there is a plan"),
+    Mode("yolo", "Yolo", "Never asks; only your own deny and ask rules count"),
+)
+DEFAULT_MODE: ModeId = "ask"
+
+ANSWERS: Mapping[ModeId, Mapping[ToolAction, Answer]] = {
+    "ask": {
+        "read": "allow",
+        "write": "ask",
+        "execute": "ask",
+        "fetch": "ask",
+        "plan": "allow",
+        "other": "ask",
+        "switch_mode": "deny",
+    },
+    "accept_edits": {
+        "read": "allow",
+        "write": "allow",
+        "execute": "ask",
+        "fetch": "ask",
+        "plan": "allow",
+        "other": "ask",
+        "switch_mode": "deny",
+    },
+    "plan": {
+        "read": "allow",
+        "write": "deny",
+        "execute": "deny",
+        "fetch": "ask",
+        "plan": "allow",
+        "other": "ask",
+        "switch_mode": "ask",
+    },
+    "yolo": {
+        "read": "allow",
+        "write": "allow",
+        "execute": "allow",
+        "fetch": "allow",
+        "plan": "allow",
+        "other": "allow",
+        "switch_mode": "deny",
+    },
+}
+
+
+def mode_offer(current: ModeId) -> Offer:
+    """The modes as something that a session can be set to."""
+    values = tuple(Value(mode.mode_id, mode.name, mode.description) for mode in MODES)
+    return Offer(MODE, "Mode", "mode", "What may happen without asking you", current, values)
+
+
+def find_mode(mode_id: str) -> ModeId | None:
+    """The mode of that id, or None."""
+    return next((mode.mode_id for mode in MODES if mode.mode_id == mode_id), None)

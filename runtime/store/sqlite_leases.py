@@ -1,0 +1,76 @@
+"""Leases in the SQLite store: their table's SQL, and who is told of what was taken. Knows no thread."""
+
+import sqlite3
+from collections.abc import Callable, Coroutine
+from typing import Any
+
+from runtime.store.changes import Work
+from runtime.store.faults import no_session
+from runtime.store.lease_rows import held_in, owner_of
+from runtime.store.leasing import taken
+from runtime.store.pulse import Pulse
+from runtime.store.schema import LAST_SEQ, SEQ_BITS
+from runtime.stored import Holder, Lease
+
+_OWNER_FIELDS = 5
+_FIND = (
+    "SELECT head.number, fence, holder, owner, expires_at, coalesce((SELECT max(place) FROM entries"
+    f" WHERE place BETWEEN head.number << {SEQ_BITS} AND head.number << {SEQ_BITS} | {LAST_SEQ}), 0)"
+    " FROM sessions AS head LEFT JOIN leases ON session = head.number WHERE session_id = ?"
+)
+_PUT = "INSERT OR REPLACE INTO leases (session, fence, holder, owner, expires_at) VALUES (?, ?, ?, ?, ?)"
+_FREE = (
+    "UPDATE leases SET holder = '', expires_at = 0 WHERE fence = ? AND holder = ?"
+    " AND session = (SELECT number FROM sessions WHERE session_id = ?)"
+)
+
+
+class SqliteLeases:
+    """The `Leases` port. write: carries out a change in the writer's thread."""
+
+    def __init__(
+        self,
+        write: Callable[[Work], Coroutine[Any, Any, None]],
+        pulse: Pulse,
+        clock: Callable[[], float],
+    ) -> None:
+        self._write = write
+        self._pulse = pulse
+        self._clock = clock
+
+    async def take(self, session_id: str, holder: Holder) -> Lease:
+        """See the port."""
+        leases: list[Lease] = []
+
+        def work(connection: sqlite3.Connection) -> None:
+            found = connection.execute(_FIND, (session_id,)).fetchone()
+            if found is None:
+                raise no_session(session_id)
+            number, *row, place = found
+            held = taken(session_id, held_in(row), holder, self._clock())
+            connection.execute(_PUT, (number, held.fence, holder.id, owner_of(holder), held.expires_at))
+            leases[:] = [Lease(session_id, holder, held.fence, place & LAST_SEQ)]
+            # Here, in the writer's thread, so that it knows before it rests that there is something to renew.
+            self._pulse.add(leases[0])
+
+        try:
+            await self._write(work)
+        except BaseException:
+            for lease in leases:
+                self._pulse.drop(lease)
+            raise
+        return leases[0]
+
+    async def release(self, lease: Lease) -> None:
+        """See the port."""
+        self._pulse.drop(lease)
+        given = (lease.fence, lease.holder.id, lease.session_id)
+
+        def work(connection: sqlite3.Connection) -> None:
+            connection.execute(_FREE, given)
+
+        await self._write(work)
+
+    def is_lost(self, lease: Lease) -> bool:
+        """See the port."""
+        return self._pulse.is_lost(lease)

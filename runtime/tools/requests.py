@@ -1,0 +1,31 @@
+"""What a call on a path wants to do, told before it runs. Looks at names and ignore files alone."""
+
+from runtime.ports import ToolAction, ToolContext, ToolRequest
+from runtime.tools.offload import in_thread
+from runtime.tools.paths import quote
+from runtime.tools.roots import Place, inside, resolve
+from runtime.tools.sensitive import hides_something, is_secret, risk_of_writing
+
+_UNSEEN = "its name holds characters that cannot be seen"
+
+
+async def path_request(action: ToolAction, raw: str, context: ToolContext) -> ToolRequest:
+    """A call that reads, lists or changes one path. Raises ToolError for what can name no file."""
+    return await in_thread(lambda _: _request(action, raw, context))
+
+
+def _request(action: ToolAction, raw: str, context: ToolContext) -> ToolRequest:
+    resolved = resolve(raw, context)
+    place = inside(resolved, context)
+    found = Place(resolved.parent, (resolved.name,), quote(str(resolved))) if place is None else place
+    risk = risk_of_writing(resolved.parts if place is None else place.parts) if action == "write" else ""
+    if hides_something(raw) or hides_something(str(resolved)):
+        risk = _UNSEEN
+    return ToolRequest(
+        action,
+        found.shown,
+        (resolved,),
+        outside=place is None,
+        secret=bool(found.parts) and is_secret(found),
+        risk=risk,
+    )
