@@ -10,6 +10,7 @@ from runtime.history.turns import Marks
 from runtime.profiles import Profile
 
 TRIMS_BEFORE_HINT = 3
+PINNED = " Pinned turns are never left out: `/pin off N` lets one go."
 
 
 def overfull(estimated_tokens: int, budget: ContextBudget) -> bool:
@@ -17,13 +18,15 @@ def overfull(estimated_tokens: int, budget: ContextBudget) -> bool:
     return estimated_tokens > budget.window - CAPACITY_MARGIN
 
 
-def require_capacity(estimated_tokens: int, budget: ContextBudget, profile: Profile) -> None:
-    """Raise ContextWindowExceeded when a request cannot fit a known window."""
+def require_capacity(
+    estimated_tokens: int, budget: ContextBudget, profile: Profile, *, pinned: bool = False
+) -> None:
+    """Raise ContextWindowExceeded when a request cannot fit a known window. pinned: some turns may not go."""
     if budget.window_known and overfull(estimated_tokens, budget):
         raise ContextWindowExceeded(
             f"The request needs about {estimated_tokens} tokens; the model's context window holds "
             f"{budget.window}, {CAPACITY_MARGIN} of which stay free. Nothing was sent or lost. "
-            f"{helpful_settings(profile)}",
+            f"{helpful_settings(profile)}{PINNED if pinned else ''}",
             estimated_tokens=estimated_tokens,
             model_context_window=budget.window,
         )

@@ -116,7 +116,7 @@ def prepare(
     load = short.load
     estimated = load.request_tokens()
     if check_capacity:
-        require_capacity(estimated, budget, profile)
+        require_capacity(estimated, budget, profile, pinned=bool(load.history.beside.pins))
     warnings, marks = call_warnings(load, profile, budget, trimmed=cut.notice is not None)
     load.history.marks = marks
     sent = _assemble(load)

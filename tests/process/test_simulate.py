@@ -2,9 +2,9 @@
 
 import json
 import re
+import resource
 import shutil
 import subprocess
-import time
 from pathlib import Path
 
 import pytest
@@ -109,14 +109,20 @@ async def test_what_is_no_transcript(home: Home, tmp_path: Path) -> None:
 
 
 async def test_five_hundred_turns_take_less_than_two_seconds(home: Home, tmp_path: Path) -> None:
-    """In the calmest of three runs: other work on the machine is not this one's."""
+    """Of the processor, in the calmest of three runs: other work on the machine is not this one's."""
     await recorded(tmp_path / "s.jsonl", 500)
     spent = []
     for _ in range(3):
-        start = time.perf_counter()
+        start = child_seconds()
         wholeturn(home, "simulate", str(tmp_path / "s.jsonl"), *LIMIT, "--html", str(tmp_path / "s.html"))
-        spent.append(time.perf_counter() - start)
+        spent.append(child_seconds() - start)
     assert min(spent) < 2
+
+
+def child_seconds() -> float:
+    """Processor time of all children that have ended."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
 
 
 # ---------------------------------------------------------------- the page

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from runtime.conversation import Conversation
+from runtime.errors import ContextWindowExceeded
 from runtime.expanding import expand
 from runtime.forking import rewind
 from runtime.history.pairs import pairs_ok
@@ -230,6 +231,17 @@ async def test_a_pinned_turn_stays_and_comes_back_after_a_restart():
     assert again.prompts()[0] == "b"
     made = await replayed(one.store)
     assert list(map(sent, made)) == list(map(sent, [*one.requests, *again.requests]))
+
+
+async def test_pins_that_the_window_cannot_hold_are_named():
+    one = await talk(retention="recent", max_context_tokens=15_000)
+    await one.say("a" * 20_000)
+    numbers = await turn_numbers(one.store, "s")
+    await pin(one.session.conversation, numbers[1])
+    keeper = one.keeper
+    keeper.use(replace(keeper.setup, route=replace(keeper.setup.route, context_window=4000)))
+    with pytest.raises(ContextWindowExceeded, match="`/pin off N` lets one go"):
+        await one.say("b")
 
 
 async def test_what_was_given_no_goal_is_sent_as_ever():
