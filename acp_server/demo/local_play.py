@@ -3,14 +3,12 @@
 import importlib.util
 import json
 import os
-import tempfile
-import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
-from acp_server.demo.peer import Gone
-from acp_server.demo.play import Stage
-from acp_server.demo.show import plain, table
+from acp_server.demo.play import Stage, perform
+from acp_server.demo.show import plain
 from acp_server.demo.story import Act
 from acp_server.pulling import pull
 from runtime.errors import WholeturnError
@@ -68,20 +66,7 @@ def play_local(folder: Path) -> int:
     plain(f"wholeturn demo: the real server, a real model in its process ({KNOWN[DEFAULT_MODEL].about}).")
     plain(f"Its window has {WINDOW} tokens; the conversation may fill {BUDGET} of them.")
     acts = [Act(prompt, ()) for prompt in PROMPTS]
-    started = time.monotonic()
-    with tempfile.TemporaryDirectory(prefix="wholeturn-demo-") as scratch:
-        stage = LocalStage(folder, Path(scratch), acts, model)
-        try:
-            stage.run()
-        except (Gone, RuntimeError) as error:
-            plain(f"The demonstration broke off: {error}")
-            return 1
-        finally:
-            stage.close()
-    table(stage.screen.rows, BUDGET)
-    print(f"\nNotices: {stage.screen.notices}; prompts: {len(acts)}; {time.monotonic() - started:.1f} s.")
-    plain("Every row that left the model's view was announced; all of it is still in the transcript.")
-    return 0
+    return perform(partial(LocalStage, folder, acts=acts, model=model), len(acts), BUDGET)
 
 
 class LocalStage(Stage):

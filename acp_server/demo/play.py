@@ -4,7 +4,8 @@ import json
 import os
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from acp_server.demo.peer import Gone, Peer, Update
@@ -45,9 +46,14 @@ def play(folder: Path) -> int:
     acts = make_story(files)
     plain("wholeturn demo: the real server, a scripted model, real files and tools. No key, no network.")
     plain(f"Folder: {folder}")
+    return perform(partial(Stage, folder, acts=acts), len(acts), BUDGET)
+
+
+def perform(make: Callable[..., "Stage"], prompts: int, budget: int) -> int:
+    """Run a stage in a scratch folder and sum it up. make: takes `scratch`. Returns 0 when all went well."""
     started = time.monotonic()
     with tempfile.TemporaryDirectory(prefix="wholeturn-demo-") as scratch:
-        stage = Stage(folder, Path(scratch), acts)
+        stage = make(scratch=Path(scratch))
         try:
             stage.run()
         except (Gone, RuntimeError) as error:
@@ -55,8 +61,8 @@ def play(folder: Path) -> int:
             return 1
         finally:
             stage.close()
-    table(stage.screen.rows, BUDGET)
-    print(f"\nNotices: {stage.screen.notices}; prompts: {len(acts)}; {time.monotonic() - started:.1f} s.")
+    table(stage.screen.rows, budget)
+    print(f"\nNotices: {stage.screen.notices}; prompts: {prompts}; {time.monotonic() - started:.1f} s.")
     plain("Every row that left the model's view was announced; all of it is still in the transcript.")
     return 0
 

@@ -178,7 +178,7 @@ async def test_a_prompt_file_is_no_command(home: Home, where: str) -> None:
     turn, server = await nothing_gained(home, "/ship")
     assert rows_of(server)[0]["content"] == "/ship"
     assert SECRET not in json.dumps([asked.body for asked in server.asked])
-    assert "is left out" in turn.asides
+    assert "left out" in turn.asides
 
 
 async def test_a_project_file_that_is_a_link_or_a_pipe_is_one_clear_fault(home: Home) -> None:
