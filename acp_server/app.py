@@ -12,20 +12,20 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import trio
 
-from acp_server.config.keystore import KeyedEnviron
 from acp_server.config.load import for_session, load_user_config
 from acp_server.config.options import Options
 from acp_server.config.paths import here
 from acp_server.config.settings import SessionConfig
+from acp_server.providers import Providers
 from acp_server.stores import Stores
 from runtime.clock import utc_now
 from runtime.errors import InvalidParams, ResourceNotFound
 from runtime.ids import new_id
-from runtime.providers import catalog
 from runtime.providers.settings import ProviderSettings
 from runtime.stored import SessionRecord, Store
 
 if TYPE_CHECKING:
+    from acp_server.client import Edition
     from acp_server.live import Live
     from runtime.ports import Client, Provider
     from runtime.session import Session
@@ -60,10 +60,10 @@ class App:
         self._options = options
         self._client_factory = client_factory
         self.greeting: Mapping[str, object] = {}
+        self.edition: Edition | None = None
         self._client: Client | None = None
         self._stores = Stores(self._trouble)
-        self._providers: dict[str, Provider] = {}
-        self._lock = trio.Lock()
+        self._providers = Providers(env)
 
     # ------------------------------------------------------------ for the connection
 
@@ -82,8 +82,7 @@ class App:
             async with trio.open_nursery() as nursery:
                 for session in self.sessions.values():
                     nursery.start_soon(session.close)
-        for provider in self._providers.values():
-            await provider.aclose()
+        await self._providers.aclose()
         await self._stores.aclose()
 
     # ------------------------------------------------------------ sessions
@@ -162,24 +161,29 @@ class App:
 
     def _open(self, reserved: Reserved) -> "Session":
         record, config, troubles, servers = reserved
-        if self._client is None:
-            self._client = self._client_factory(self.greeting, config)
+        client = self._client_of(record.session_id, config)
         session = self.live.open_session(
-            record, config, self.store(config), self._client, self.provider, servers, self._window()
+            record, config, self.store(config), client, self.provider, servers, self._window()
         )
         self._tell(session, troubles)
         return session
 
+    def _client_of(self, session_id: str, config: SessionConfig) -> "Client":
+        """Who is told what happens in a session: the one client there is."""
+        if self._client is None:
+            self._client = self._client_factory(self.greeting, config)
+        return self._client
+
     def _window(self) -> str:
         """The client's name for people, '' if it gave none."""
-        info = self.greeting.get("clientInfo")
+        info = self.greeting.get("clientInfo" if self.edition is None else "info")
         names = (info.get("title"), info.get("name")) if isinstance(info, dict) else ()
         return next((name[:80] for name in names if isinstance(name, str) and name), "")
 
     @property
     def live(self) -> "Live":
         """The half of the server that an open session needs, imported at its first use."""
-        made: Live = import_module("acp_server.live").Live(self.env)
+        made: Live = import_module("acp_server.live").Live(self.env, self.edition)
         return made
 
     # ------------------------------------------------------------ what sessions share
@@ -194,15 +198,7 @@ class App:
 
     async def provider(self, settings: ProviderSettings) -> "Provider":
         """The provider that the settings describe, made once. Raises ConfigError."""
-        # Two models of one section differ in their settings and may be in use at once.
-        key, keys = repr(settings), KeyedEnviron(self.env)
-        async with self._lock:
-            if key not in self._providers:
-                # Its imports take a while; a cancelled prompt need not wait for them.
-                self._providers[key] = await trio.to_thread.run_sync(
-                    catalog.create, settings, keys, abandon_on_cancel=True
-                )
-            return self._providers[key]
+        return await self._providers.get(settings)
 
     def _trouble(self, message: str) -> None:
         for session_id in (*self.sessions, *self._reserved):

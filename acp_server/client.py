@@ -4,7 +4,7 @@ Knows `Wire` only, nothing of how messages are encoded or written. Every answer 
 wrong; a method is called only if the client declared it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NoReturn, Protocol
 
@@ -19,12 +19,14 @@ from acp_server.answers import (
     terminal_id,
     terminal_output,
 )
+from acp_server.config.settings import SessionConfig
 from acp_server.errors import METHOD_NOT_FOUND, ClientCallError
 from acp_server.outbound import call_fields, updates
 from acp_server.wire_options import WireOptions
 from runtime.errors import ToolError
 from runtime.events import Event, HistoryTrimmed, ToolCallStarted
 from runtime.ports import (
+    Client,
     ExitStatus,
     PermissionOption,
     PermissionOutcome,
@@ -58,6 +60,14 @@ class Wire(Protocol):
 
     async def call(self, method: str, params: dict[str, object]) -> object:
         """Ask and wait for the result. Raises ClientCallError for an error reply or a lost connection."""
+        ...
+
+
+class Edition(Protocol):
+    """A version of ACP beside the first, while a connection speaks it."""
+
+    def make_client(self, wire: Wire, params: Mapping[str, object], config: SessionConfig) -> Client:
+        """The client of the connection. params: of `initialize`."""
         ...
 
 

@@ -6,6 +6,7 @@ read: that is the writer's business, so a cancellation is always heard.
 
 import logging
 from collections.abc import Mapping
+from functools import partial
 from typing import Final, Generic, Protocol, TypeVar
 
 import trio
@@ -100,20 +101,25 @@ class Connection(Generic[AppT]):
 
     # ------------------------------------------------------------ life
 
-    async def serve(self) -> None:
+    async def serve(self, *, signals: bool = True) -> None:
         """Serve until the input ends, the client has gone, SIGINT or SIGTERM comes, or `stop` is called.
 
         Then open requests get a moment to end by themselves, the app is closed, the queue flushed; within
-        two seconds. Returns normally.
+        two seconds. Returns normally. signals=False: they are the business of whoever serves many.
         """
         async with trio.open_nursery() as service:
             try:
-                await service.start(watch_signals, self.stop)
+                if signals:
+                    await service.start(watch_signals, self.stop)
                 service.start_soon(self._write)
                 await self._serve_work(service)
             finally:
                 await self._wind_up()
                 service.cancel_scope.cancel()
+
+    def is_working(self) -> bool:
+        """Whether a request of the client waits for its answer."""
+        return bool(self._inflight)
 
     def stop(self) -> None:
         """End `serve` as if the input had ended."""
@@ -168,6 +174,11 @@ class Connection(Generic[AppT]):
     def _respond(self, request: Request, outcome: Outcome) -> None:
         self._writer.put(encode_response(response(request.id, outcome)))
 
+    def _respond_early(self, work: Work, result: object) -> None:
+        if not work.answered:
+            self._inflight.answered(work)
+            self._respond(work.request, Answer(result))
+
     async def _write(self) -> None:
         await self._writer.run()
         self.stop()
@@ -210,6 +221,7 @@ class Connection(Generic[AppT]):
 
     def _answered(self, request: Request, answer: Answer) -> None:
         if request.method == INITIALIZE:
+            self._methods = answer.methods or self._methods
             self._greeted(request.params if isinstance(request.params, dict) else {})
         if answer.then is not None and self._work is not None:
             self._work.start_soon(_run_after, request.method, answer.then)
@@ -226,8 +238,11 @@ class Connection(Generic[AppT]):
         self._work.start_soon(self._do, work)
 
     async def _do(self, work: Work) -> None:
+        if work.later.bind is not None:
+            work.later.bind(partial(self._respond_early, work))
         outcome = await self._inflight.run(work)
-        self._respond(work.request, outcome)
+        if not work.answered:
+            self._respond(work.request, outcome)
         if isinstance(outcome, Answer) and outcome.then is not None:
             await _run_after(work.request.method, outcome.then)
 

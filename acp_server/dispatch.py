@@ -41,10 +41,14 @@ Response = dict[str, object]
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A result that is known at once. then: runs in a task of its own after the response was queued."""
+    """A result that is known at once. then: runs in a task of its own after the response was queued.
+
+    methods: with `initialize`, those that are answered from now on; None when they stay as they are.
+    """
 
     result: object
     then: Then | None = None
+    methods: "Mapping[str, Handler[Any]] | None" = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +57,14 @@ class Later:
 
     cancel: called when the client gives the request up, and when the connection ends; the work then
     ends by itself, with a result. Without it the work is cancelled and an error is the answer.
+    bind: gets, before the work begins, the function that answers at once; what the work gives after that is
+    told to nobody.
     """
 
     run: Callable[[], Awaitable[object]]
     then: Then | None = None
     cancel: Callable[[], None] | None = None
+    bind: Callable[[Callable[[object], None]], None] | None = None
 
 
 @dataclass(frozen=True, slots=True)

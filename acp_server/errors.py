@@ -36,6 +36,12 @@ class WireError(NamedTuple):
     data: Mapping[str, object] | None = None
 
 
+class GivenUp(WholeturnError):
+    """The request was stopped before it came to anything."""
+
+    fault = Fault.CLIENT
+
+
 class NotOffered(WholeturnError):
     """A method that exists and was not advertised to this client: for it there is none."""
 
@@ -48,6 +54,7 @@ CANCELLED: Final = WireError(REQUEST_CANCELLED, "Request cancelled")
 # The first class that fits wins. Their messages are safe to show, by the promise of `runtime.errors`.
 CODES: Final[tuple[tuple[type[WholeturnError], int], ...]] = (
     (NotOffered, METHOD_NOT_FOUND),
+    (GivenUp, REQUEST_CANCELLED),
     (InvalidRequest, INVALID_REQUEST),
     (InvalidParams, INVALID_PARAMS),
     (ResourceNotFound, RESOURCE_NOT_FOUND),

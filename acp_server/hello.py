@@ -129,7 +129,7 @@ def unstable_wanted(params: object) -> bool:
 
 
 def fast_hello(fd_in: int, fd_out: int, *, patience: float = PATIENCE) -> Hello:
-    """Answer a first line that is a plain `initialize`; hand over whatever else was read, unread.
+    """Answer a first line that is a plain `initialize` of version 1; hand over all else that was read.
 
     Waits at most `patience` seconds for that line. Anything that is not plain is left to the full
     server, which has the rules for it. Raises SystemExit(0) when the client has gone.
@@ -153,6 +153,9 @@ def _greeting(line: bytes) -> tuple[bytes, Mapping[str, object]] | None:
         if not _is_plain_initialize(message):
             return None
         result = initialize_result(message["params"])
+        # Whether a later version is spoken is a setting, and none has been read yet.
+        if message["params"]["protocolVersion"] > PROTOCOL_VERSION:
+            return None
     except (ValueError, RecursionError, BadInitialize):
         return None
     answer = {"jsonrpc": "2.0", "result": result, "id": message["id"]}

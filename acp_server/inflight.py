@@ -12,14 +12,15 @@ from acp_server.messages import Id, IdKey, Request, id_key
 logger = logging.getLogger("wholeturn.inflight")
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Work:
-    """One request's work. given_up: the client does not want it any more."""
+    """One request's work. given_up: the client does not want it any more. answered: it has its response."""
 
     request: Request
     later: Later
     scope: trio.CancelScope = field(default_factory=trio.CancelScope)
     given_up: bool = False
+    answered: bool = False
 
 
 class InFlight:
@@ -27,6 +28,11 @@ class InFlight:
 
     def __init__(self) -> None:
         self._open: dict[IdKey, Work] = {}
+        self._answered: set[Work] = set()
+
+    def __bool__(self) -> bool:
+        """Whether any request is open."""
+        return bool(self._open)
 
     def has(self, request_id: Id) -> bool:
         """Whether a request with this id is open. `1` and `"1"` are different."""
@@ -44,10 +50,16 @@ class InFlight:
             with work.scope:
                 outcome = await finish(work.request.method, work.later)
         finally:
-            del self._open[id_key(work.request.id)]
+            self._forget(work)
         if work.given_up and not isinstance(outcome, Answer):
             return Failure(CANCELLED)
         return outcome
+
+    def answered(self, work: Work) -> None:
+        """It has its response and goes on: its id is free, and only the end of the connection ends it."""
+        self._forget(work)
+        work.answered = True
+        self._answered.add(work)
 
     def give_up(self, request_id: Id) -> None:
         """The client does not want this any more. Unknown ids (it may just have been answered) do nothing."""
@@ -60,8 +72,14 @@ class InFlight:
 
     def hang_up(self) -> None:
         """The connection ends: ask all that can be asked to come to an end by themselves."""
-        for work in list(self._open.values()):
+        for work in (*self._open.values(), *self._answered):
             _ask_to_end(work)
+
+    def _forget(self, work: Work) -> None:
+        if work.answered:
+            self._answered.discard(work)
+        else:
+            del self._open[id_key(work.request.id)]
 
 
 def _ask_to_end(work: Work) -> bool:

@@ -6,6 +6,7 @@ the link stays, with the reason.
 
 import re
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from urllib.parse import urlsplit
 
 from acp_server.file_uri import path_from_uri
@@ -63,7 +64,7 @@ async def read(talk: Conversation, path: str, uri: str, left: int) -> str:
         request = await tool.request(arguments, context)
         if request.outside or request.secret or not talk.approver.allows(TOOL, request):
             return refusal(path, NOT_FREE)
-        outcome = await tool.run(arguments, context)
+        outcome = await tool.run(arguments, replace(context, judged=request.paths))
     except ToolError as error:
         return refusal(path, error.message)
     limits = (left, talk.setup.profile.max_tool_result_chars or left)

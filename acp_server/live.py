@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from acp_server.client import AcpClient, Wire
+from acp_server.client import AcpClient, Edition, Wire
 from acp_server.config.paths import config_dir
 from acp_server.config.settings import SessionConfig
 from acp_server.local import COMMANDS, answer_locally, commands_of
@@ -25,7 +25,7 @@ from runtime.events import CommandsAvailable, Noticed
 from runtime.forking import copy_session
 from runtime.holder import new_holder
 from runtime.lease import LeasedStore, noting
-from runtime.loading import read_state, replay, restore
+from runtime.loading import read_state, readable_state, replay, restore
 from runtime.ports import Client, Provider
 from runtime.providers.settings import ProviderSettings
 from runtime.session import Session
@@ -38,6 +38,10 @@ if TYPE_CHECKING:
     from schemas.acp.mcp import McpServer
 
 
+DAMAGED_STATE = (
+    "Nothing of the conversation is lost. The model sees all of it again, as far as the limits allow; what "
+    "was chosen for this session (a mode, a model, a goal, pins) must be chosen again."
+)
 QUESTION_TOOL = "ask_user"
 """Offered only where the client can put a question to the person."""
 
@@ -45,11 +49,14 @@ QUESTION_TOOL = "ask_user"
 class Live:
     """What `app` does with open sessions, as one value: the app imports this module late."""
 
-    def __init__(self, env: Mapping[str, str]) -> None:
+    def __init__(self, env: Mapping[str, str], edition: "Edition | None" = None) -> None:
         self._env = env
+        self._edition = edition
 
     def make_client(self, wire: Wire, params: Mapping[str, object], config: SessionConfig) -> Client:
         """The client of a connection, told things in the way it asked for. What it said wrongly is unsaid."""
+        if self._edition is not None:
+            return self._edition.make_client(wire, params, config)
         capabilities = InitializeParams.model_validate(params).client_capabilities
         options = wire_options(
             capabilities,
@@ -71,7 +78,6 @@ class Live:
         """A session with an empty history; its MCP servers are not started yet.
 
         window: what other processes are told of who has the session.
-        Raises StoreError when its stored state cannot be read.
         """
         without = () if client.takes_questions() else (QUESTION_TOOL,)
         catalog, state = SettingsCatalog(config, provider, without), read_state(record.state)
@@ -91,6 +97,8 @@ class Live:
         )
         for text in (*config.warnings, *lost):
             self.tell(talk, "Configuration", text)
+        if readable_state(record.state) is None:
+            self.tell(talk, "The session's stored state was damaged", DAMAGED_STATE)
         self._add_commands(talk)
         return Session(talk, fleet, leased.lease, Preparing(self.own_folder()))
 

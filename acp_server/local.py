@@ -75,7 +75,8 @@ def advice(options: Sequence[tuple[str, str]], path: str) -> str:
     how = "For example, put" if title == NOTHING_FOUND else "To use it, put"
     lines += [f"{title} {how} this into `{path}`:", "", "```toml", toml.strip(), "```"]
     lines += [f"\nAlso possible: {other}" for other, _ in others]
-    return "\n".join([*lines, "", "Then ask again in a new session."])
+    lines += ["", "`wholeturn setup` in a terminal asks for these, tries them and writes them down."]
+    return "\n".join([*lines, "Then ask again in a new session."])
 
 
 async def show_help(talk: Conversation, rest: str) -> str:

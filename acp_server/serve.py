@@ -16,6 +16,7 @@ from acp_server.hello import Hello
 from acp_server.methods.table import METHODS
 from acp_server.stdio import WireFds
 from acp_server.streams import open_stream
+from acp_server.warming import warm_up
 
 if TYPE_CHECKING:
     from runtime.ports import Client
@@ -38,7 +39,10 @@ async def serve_wire(wire: WireFds, hello: Hello, options: Options) -> None:
 
         app = App(options, os.environ, client)
         connection.append(Connection(stream, METHODS, app, hello=hello))
-        await connection[0].serve()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(warm_up, connection[0].is_working, app.has_sessions)
+            await connection[0].serve()
+            nursery.cancel_scope.cancel()
 
 
 def log_to_stderr() -> None:

@@ -32,7 +32,8 @@ async def _set(talk: Conversation, offer_id: str, wanted: str) -> str:
         return _listing(offer)
     value = _meant(offer, wanted)
     if value is None:
-        return f"There is no {offer_id} {wanted[:80]!r}{hint(wanted, [value.id for value in offer.values])}."
+        known = hint(wanted, [value.id for value in offer.values])
+        return f"There is no {offer_id} {wanted[:80]!r}{known}{'' if known.endswith('?') else '.'}"
     try:
         talk.switching.choose(offer_id, value.id)
     except InvalidParams as error:

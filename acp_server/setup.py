@@ -73,6 +73,7 @@ def make_setup(config: SessionConfig, provider: ProviderOf, without: Collection[
         redaction=redaction,
         trimmer=_trimmer(config, provider),
         summarise=_summariser(config, agent.profile.summary_model, provider),
+        agent=agent.name,
     )
 
 

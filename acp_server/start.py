@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 TERMINAL_HINT = """\
 wholeturn speaks the Agent Client Protocol on stdin and stdout; an editor starts it.
 To see it work here:   wholeturn demo
+To set up your editor: wholeturn editors
 To ask one question:   wholeturn run "PROMPT"
 All commands:          wholeturn --help
 Waiting for JSON-RPC on stdin (Ctrl-D ends it).

@@ -50,7 +50,7 @@ _WORDS: Mapping[str, _Words] = {
 
 def trim_updates(session_id: str, event: HistoryTrimmed, options: WireOptions) -> list[Frame]:
     """All messages for one trim."""
-    facts = _facts(event)
+    facts = trim_facts(event)
     meta: dict[str, object] = {META_KEY: facts}
     return [
         *_own(session_id, event, options),
@@ -75,7 +75,8 @@ def _own(session_id: str, event: HistoryTrimmed, options: WireOptions) -> list[F
             return []
 
 
-def _facts(event: HistoryTrimmed) -> dict[str, object]:
+def trim_facts(event: HistoryTrimmed) -> dict[str, object]:
+    """All that is known of a trim."""
     facts: dict[str, object] = {
         "droppedMessages": event.dropped_messages,
         "keptTurns": event.kept_turns,

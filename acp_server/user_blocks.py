@@ -11,15 +11,39 @@ _BLOCK_LIMIT = 4 * 1024 * 1024
 """Bytes of a whole block as JSON."""
 
 
+_TEXTS = {
+    "text": ("text",),
+    "image": ("data", "mimeType"),
+    "audio": ("data", "mimeType"),
+    "resource_link": ("name", "uri"),
+    "resource": (),
+}
+"""The kinds of blocks, with the texts that each needs."""
+
+
 def sendable_blocks(block: Mapping[str, object]) -> list[dict[str, object]]:
     """The block without nulls, or what stands for it: pieces of a text, a cut resource, a line naming it."""
     whole = _without_nulls(block)
+    if not _is_known(whole):
+        return [{"type": "text", "text": "[a block of this prompt cannot be shown again]"}]
     text = whole.get("text")
     if is_within(whole, _BLOCK_LIMIT):
         return [whole]
     if isinstance(text, str):
         return [{"type": "text", "text": piece} for piece in split(text)]
     return [_smaller(whole)]
+
+
+def _is_known(block: Mapping[str, object]) -> bool:
+    """Whether a client can be expected to take it: a transcript may come from elsewhere."""
+    kind, contents = block.get("type"), block.get("resource")
+    texts = _TEXTS.get(kind) if isinstance(kind, str) else None
+    if texts is None or not all(isinstance(block.get(name), str) for name in texts):
+        return False
+    if kind != "resource":
+        return True
+    parts = [contents.get(name) for name in ("uri", "text", "blob")] if isinstance(contents, dict) else [None]
+    return isinstance(parts[0], str) and any(isinstance(part, str) for part in parts[1:])
 
 
 def _smaller(block: Mapping[str, object]) -> dict[str, object]:

@@ -196,6 +196,15 @@ class Agent:
             await self.session.close()
 
     @property
+    def on_event(self) -> Callable[[Event], Awaitable[None]] | None:
+        """Who hears everything as it happens."""
+        return self._client.on_event
+
+    @on_event.setter
+    def on_event(self, hear: Callable[[Event], Awaitable[None]] | None) -> None:
+        self._client.on_event = hear
+
+    @property
     def session(self) -> Session:
         """The open session, for what `ask` does not do: cancel, the history, the state."""
         if self._session is None:

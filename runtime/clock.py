@@ -5,4 +5,9 @@ from datetime import UTC, datetime
 
 def utc_now() -> str:
     """ISO 8601, UTC, milliseconds."""
-    return datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    return utc_text(datetime.now(UTC))
+
+
+def utc_text(moment: datetime) -> str:
+    """A moment in UTC, written the same way."""
+    return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")

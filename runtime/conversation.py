@@ -128,6 +128,7 @@ class Conversation:
     async def local_answer(self, text: str) -> str | None:
         """The answer to a prompt that needs no model; None when the model is to be asked."""
         self.notes.spent_before = self.keeper.spent
+        await self.notes.tell_prompt()
         return None if self._local is None else await self._local(self, text)
 
     def next_head(self, title: str) -> HeadChange:

@@ -3,8 +3,9 @@
 Rows of a segment never change, so theirs is made once and kept with it: a request costs 32 bytes a row.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from hashlib import sha256
+from operator import is_
 
 from runtime.model import ModelRequest, Segment
 from runtime.rows import Row, ToolSpec
@@ -13,12 +14,36 @@ CODEC = "sha256"
 """Where a segment keeps the digests of its rows, beside the bytes of the adapters."""
 
 
+class RequestDigests:
+    """Digests of a session's requests, one after the other. What two begin with alike is hashed once."""
+
+    def __init__(self) -> None:
+        self._head: tuple[str, int | None, tuple[ToolSpec, ...]] | None = None
+        self._segments: tuple[Segment, ...] = ()
+        self._made = sha256()
+
+    def digest(self, request: ModelRequest) -> str:
+        """sha256 over model, output limit, tools and rows, as hex."""
+        head = request.model, request.max_output_tokens, request.tools
+        known = shared_start(self._segments, request.segments) if head == self._head else 0
+        if head != self._head or known < len(self._segments):
+            model, limit, tools = self._head = head
+            self._made, known = sha256(_framed(model, str(limit), *_tool_texts(tools))), 0
+        for segment in request.segments[known:]:
+            self._made.update(rows_digest(segment))
+        self._segments = request.segments
+        return self._made.hexdigest()
+
+
 def request_digest(request: ModelRequest) -> str:
-    """sha256 over model, output limit, tools and rows, as hex."""
-    made = sha256(_framed(request.model, str(request.max_output_tokens), *_tool_texts(request.tools)))
-    for segment in request.segments:
-        made.update(rows_digest(segment))
-    return made.hexdigest()
+    """The digest of one request by itself."""
+    return RequestDigests().digest(request)
+
+
+def shared_start(some: Sequence[Segment], others: Sequence[Segment]) -> int:
+    """How many segments both begin with, the very same ones."""
+    alike = list(map(is_, some, others))
+    return alike.index(False) if False in alike else len(alike)
 
 
 def rows_digest(segment: Segment) -> bytes:

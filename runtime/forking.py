@@ -6,10 +6,10 @@ from dataclasses import replace
 from runtime.errors import InvalidParams
 from runtime.goals import goal_record
 from runtime.ids import new_id
+from runtime.loading import read_state
 from runtime.numbering import Counting
 from runtime.record import read_turns
 from runtime.stored import SessionRecord, Store
-from schemas.transcript import SessionState
 
 EVERYTHING = 2**32 - 1
 """A seq that no entry of a session passes."""
@@ -45,7 +45,7 @@ async def rewind(store: Store, source: SessionRecord, number: int, *, now: str) 
 
 
 def _rewound(source: SessionRecord, counting: Counting, now: str) -> SessionRecord:
-    state = SessionState.model_validate_json(source.state or "{}").model_copy(
+    state = read_state(source.state).model_copy(
         update={
             "first_turn_id": counting.first_turn_id(),
             "dropped_turns": counting.dropped,

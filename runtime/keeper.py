@@ -271,6 +271,9 @@ def trim_step(notice: TrimNotice, trim_id: str, calibration: float, window: int)
         token_budget=tokens.budget if tokens else None,
         tokens_before=tokens.before if tokens else None,
         tokens_after=tokens.after if tokens else None,
+        before_source=tokens.before_source if tokens else None,
+        after_source=tokens.after_source if tokens else None,
+        note=notice.note,
         calibration=calibration,
         window=window,
     )

@@ -3,8 +3,8 @@
 Knows the Store port. Until its first prompt a session only reads, so another window can have it.
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, contextmanager
 
 import trio
 
@@ -144,6 +144,10 @@ class LeasedStore:
     async def purge(self, older_than: str) -> int:
         """See the port."""
         return await self._inner.purge(older_than)
+
+    def watch(self) -> AbstractAsyncContextManager[AsyncIterator[frozenset[str]]]:
+        """See the port."""
+        return self._inner.watch()
 
     async def aclose(self) -> None:
         """Nothing: the store belongs to all sessions."""

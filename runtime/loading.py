@@ -8,10 +8,8 @@ from collections.abc import Sequence
 from contextlib import aclosing
 from dataclasses import replace
 
-import orjson
-
 from runtime.conversation import Conversation
-from runtime.errors import ResourceNotFound, SessionBusy, StoreError
+from runtime.errors import ResourceNotFound, SessionBusy
 from runtime.events import Event, Noticed, ToolCallStarted
 from runtime.goals import keep_what_counts
 from runtime.headstate import with_learned
@@ -24,18 +22,28 @@ from runtime.record import PAGE, TurnRecord, read_turns
 from runtime.restore import turn_events
 from runtime.rows import Row
 from runtime.steps import Recorder
-from runtime.stored import Store, StoredEntry
+from runtime.stored import Store
+from runtime.used_ids import UsedIds
 from schemas.transcript import SessionState
 
 log = logging.getLogger("wholeturn.loading")
 
 
 def read_state(text: str) -> SessionState:
-    """A session's stored cut. Raises StoreError when it cannot be read."""
+    """A session's stored cut. One that cannot be read counts as none: the transcript is there still."""
+    found = readable_state(text)
+    if found is None:
+        log.warning("the stored state of a session cannot be read; it begins without one")
+        return SessionState()
+    return found
+
+
+def readable_state(text: str) -> SessionState | None:
+    """The same; None for what cannot be read."""
     try:
         return SessionState.model_validate_json(text or "{}")
     except ValueError:
-        raise StoreError("The stored state of this session cannot be read.") from None
+        return None
 
 
 async def kept_turns(
@@ -48,30 +56,15 @@ async def kept_turns(
 
 async def used_call_ids(store: Store, session_id: str, before: int) -> list[str]:
     """The provider's ids of the calls before that entry, in order, repeated ones too."""
-    used: list[str] = []
-    after = 0
+    used, after = UsedIds(), 0
     while after < before - 1:
         page = await store.entries(session_id, after=after, limit=min(PAGE, before - 1 - after))
         if not page:
             break
         after = page[-1].seq
         for entry in page:
-            used += native_call_ids(entry)
-    return used
-
-
-def native_call_ids(entry: StoredEntry) -> list[str]:
-    """The ids of a reply's calls that the provider made in its own form; none if it is something else.
-
-    Read without the models: a resume of a long session looks at every reply.
-    """
-    if entry.kind != "reply" or b'"calls":[{' not in entry.payload:
-        return []
-    try:
-        step = orjson.loads(entry.payload)
-        return [] if step.get("prompt_mode") else [call["id"] for call in step["calls"]]
-    except (ValueError, TypeError, KeyError):
-        return []
+            used.add(entry)
+    return used.all()
 
 
 async def stored_history(talk: Conversation) -> History:
@@ -132,13 +125,13 @@ async def reload(talk: Conversation) -> None:
 async def replay(talk: Conversation) -> None:
     """Show everything the person saw, in order. Memory does not grow with the session's texts."""
     first = await first_kept_entry(talk.store, talk.session_id, talk.keeper.state)
-    taken: list[str] = []
+    used = UsedIds()
     async with aclosing(read_turns(talk.store, talk.session_id)) as turns:
         async for turn in turns:
             await show(talk, turn)
             if turn.first_seq < first:
-                taken += turn.native_call_ids()
-    await complete(talk, first, taken)
+                used.add_turn(turn)
+    await complete(talk, first, used.all())
 
 
 async def complete(talk: Conversation, first: int, taken: Sequence[str]) -> None:

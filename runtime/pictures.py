@@ -6,7 +6,9 @@ The same blocks always give the same pictures: a session that is loaded sends wh
 import base64
 import binascii
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 
+from runtime.history.boundaries import is_tool_result_carrier
 from runtime.rows import Image, Row
 
 _MAGIC = (
@@ -38,7 +40,9 @@ def pictures(blocks: Sequence[Mapping[str, object]]) -> tuple[Image, ...]:
 
 def prompt_row(text: str, blocks: Sequence[Mapping[str, object]]) -> Row:
     """The row that a prompt is for the model."""
-    return Row("user", text, images=pictures(blocks))
+    row = Row("user", text, images=pictures(blocks))
+    # One that goes on with a broken turn reads like results, and may not be shortened like them.
+    return replace(row, origin="user") if is_tool_result_carrier(row) else row
 
 
 def _encoded(blocks: Sequence[Mapping[str, object]]) -> Iterator[tuple[str, str]]:

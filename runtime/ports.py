@@ -210,7 +210,8 @@ class ToolContext:
     """What a tool may touch. roots: cwd first, then additional directories, all resolved.
 
     progress: tells what a running call shows. granted: resolved paths outside the roots that this call
-    may touch. seen: what the session knows of files. recall: its transcript, None where there is none.
+    may touch. judged: where the call's paths led to when it was allowed, () for a call that nobody judged.
+    seen: what the session knows of files. recall: its transcript, None where there is none.
     set_goal: makes a text the session's goal, False when it is already; None outside a turn.
     """
 
@@ -220,6 +221,7 @@ class ToolContext:
     client: Client
     progress: Callable[[ToolProgress], Awaitable[None]] = shown_to_nobody
     granted: tuple[Path, ...] = ()
+    judged: tuple[Path, ...] = ()
     seen: SeenFiles = field(default_factory=SeenFiles, compare=False, repr=False)
     recall: Recall | None = field(default=None, compare=False, repr=False)
     set_goal: Callable[[str], Awaitable[bool]] | None = field(default=None, compare=False, repr=False)
@@ -244,7 +246,7 @@ class ToolRequest:
     touched, links followed. outside: some of it is not below a root; to run it all the same, the paths go
     into the context's `granted`. secret: some of it is a file that may hold secrets, by its name or an
     ignore rule. risk: a sentence why a person should look even where such calls are free, '' for none.
-    diffs: what would change.
+    looks: the tool itself says that it changes nothing. diffs: what would change.
     """
 
     action: ToolAction
@@ -254,6 +256,7 @@ class ToolRequest:
     secret: bool = False
     risk: str = ""
     diffs: tuple[FileDiff, ...] = ()
+    looks: bool = False
 
 
 @dataclass(frozen=True, slots=True)

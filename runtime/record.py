@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from runtime.stored import Store, StoredEntry
 from schemas.transcript import (
     ANY_STEP,
+    AnyStep,
     AttemptStep,
     ContextStep,
     EndStep,
@@ -25,6 +26,14 @@ from schemas.transcript import (
 
 PAGE = 500
 """Entries read from the store at once."""
+FIRST_PAGE = 40
+"""The same for the first page of turns: whoever waits for the first turn does not wait for all of a page."""
+
+
+FARTHEST = 1000
+"""Iterations that may be missing before a known one, in a transcript with holes; a larger number is none."""
+MOST_ROUNDS = 100_000
+"""Tool rounds that a turn may be said to have."""
 
 
 @dataclass(slots=True)
@@ -87,19 +96,11 @@ class TurnRecord:
             self.iterations.append(Iteration())
         return self.iterations[iteration]
 
-    def native_call_ids(self) -> list[str]:
-        """The provider's ids of the calls that it made in its own form, in order, repeated ones too."""
-        replies = (iteration.reply for iteration in self.iterations)
-        return [call.id for reply in replies if reply and not reply.prompt_mode for call in reply.calls]
-
     def add(self, entry: StoredEntry) -> None:
         """Take in one entry. What is unreadable or of an unknown kind is passed over: a later version's."""
         if self.end is None:
             self.last_seq = entry.seq
-        try:
-            step = ANY_STEP.validate_json(entry.payload)
-        except ValueError:
-            return
+        step = self._readable(entry)
         match step:
             case PartialStep() | ReplyStep() | ToolStep() | ContextStep():
                 self._add_to(self.at(step.iteration), step)
@@ -117,6 +118,14 @@ class TurnRecord:
                 self.expand = step
             case _:
                 pass
+
+    def _readable(self, entry: StoredEntry) -> AnyStep | None:
+        try:
+            step = ANY_STEP.validate_json(entry.payload)
+        except ValueError:
+            return None
+        near = 0 <= number_of(entry.key, step) <= len(self.iterations) + FARTHEST
+        return step if near and is_sound(step) else None
 
     def _add_to(self, iteration: Iteration, step: PartialStep | ReplyStep | ToolStep | ContextStep) -> None:
         match step:
@@ -143,7 +152,23 @@ def iteration_of(key: str) -> int:
     """The N of `turn:<id>:iter:N:…`; 0 when the key names none."""
     parts = key.split(":")
     number = parts[3] if len(parts) > 3 and parts[2] == "iter" else "0"
-    return int(number) if number.isdigit() else 0
+    return int(number) if len(number) < 10 and number.isdecimal() else 0
+
+
+def number_of(key: str, step: AnyStep) -> int:
+    """The iteration of a step: its own, else that of its key."""
+    if isinstance(step, PartialStep | ReplyStep | ToolStep | ContextStep):
+        return step.iteration
+    return iteration_of(key)
+
+
+def is_sound(step: AnyStep) -> bool:
+    """Whether what a step says of a turn's rounds can be: a file from elsewhere may say anything."""
+    if not isinstance(step, ContextStep):
+        return True
+    kept = all(0 <= first <= last < step.rounds for first, last in step.kept)
+    outputs = all(0 <= number < step.rounds and place >= 0 for number, place, _ in step.outputs)
+    return step.rounds <= MOST_ROUNDS and kept and outputs
 
 
 def fold(records: list[TurnRecord], entries: Sequence[StoredEntry]) -> list[TurnRecord]:
@@ -160,8 +185,9 @@ def fold(records: list[TurnRecord], entries: Sequence[StoredEntry]) -> list[Turn
 async def read_turns(store: Store, session_id: str, *, after: int = 0) -> AsyncGenerator[TurnRecord, None]:
     """All turns from the entry behind `after`, in order. Close it (aclosing) when it is left early."""
     records: list[TurnRecord] = []
-    while page := await store.entries(session_id, after=after, limit=PAGE):
-        after = page[-1].seq
+    limit = FIRST_PAGE
+    while page := await store.entries(session_id, after=after, limit=limit):
+        after, limit = page[-1].seq, PAGE
         for record in fold(records, page):
             yield record
     for record in records:

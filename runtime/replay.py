@@ -10,14 +10,14 @@ from dataclasses import dataclass, field, replace
 
 from runtime.comparing import Difference as Difference
 from runtime.comparing import check_trims, compare
+from runtime.cutting import cut_as_recorded
 from runtime.history.compose import Composed, compose
 from runtime.history.counter import token_counter
-from runtime.history.dropping import reduced_to
-from runtime.history.live import emptied, trim_after_reply, without_newest
+from runtime.history.live import trim_after_reply, without_newest
 from runtime.history.moved import moved
 from runtime.history.narrow import narrowed
 from runtime.history.notes import with_notes
-from runtime.history.notice import TrimNotice
+from runtime.history.notice import Strategy, TrimNotice
 from runtime.history.overflow import Sizes
 from runtime.history.recovery import recover
 from runtime.history.turns import History
@@ -77,6 +77,9 @@ class Replay:
         for step in turn.setups:
             self._frames[step.digest] = frame_of(step)
         if turn.prompt is None:
+            if any(trim.strategy == Strategy.SHORTEN for trim in turn.trims()):
+                # A session that is loaded cuts anew, from a turn that is whole.
+                self.history.marks = replace(self.history.marks, rounds_cut=0)
             self._drop(turn.trims())
         elif turn.end is not None and turn.end.outcome == "no_model":
             self._drop([*turn.trims(), *turn.trims_after])
@@ -229,13 +232,7 @@ class Replay:
 
     def _drop(self, trims: Sequence[TrimStep]) -> None:
         """Take out what was recorded as dropped, where it is not decided here again."""
-        for trim in trims:
-            if trim.dropped_turns and not trim.kept_turns:
-                self.history = emptied(self.history)
-            elif trim.dropped_turns and trim.first_turn_id:
-                self.history = reduced_to(self.history, trim.first_turn_id, trim.held)
-            elif trim.dropped_turns:
-                self.history = self.history.without_oldest(trim.dropped_turns)
+        self.history = cut_as_recorded(self.history, trims)
 
 
 def prompt_row(turn: TurnRecord) -> Row:

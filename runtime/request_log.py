@@ -4,7 +4,7 @@ from dataclasses import asdict
 
 import orjson
 
-from runtime.digest import request_digest, text_digest
+from runtime.digest import RequestDigests, text_digest
 from runtime.errors import ProviderError
 from runtime.history.overflow import stated_sizes
 from runtime.keeper import HistoryKeeper
@@ -21,12 +21,13 @@ class RequestLog:
     def __init__(self) -> None:
         self._made: tuple[Setup, Route, GoalRecord | None, SetupStep] | None = None
         self._given: set[str] = set()
+        self._digests = RequestDigests()
 
     def record(self, keeper: HistoryKeeper, request: ModelRequest, *, tools: bool) -> RequestRecord:
         """The record of a request that is about to be sent. tools: whether they were offered."""
         return RequestRecord(
             setup=self._setup(keeper).digest,
-            digest=request_digest(request),
+            digest=self._digests.digest(request),
             rows=sum(len(segment.rows) for segment in request.segments),
             calibration=keeper.calibration,
             tools=tools,

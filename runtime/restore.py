@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import get_args
 
 import orjson
 
@@ -13,6 +14,7 @@ from runtime.events import (
     Location,
     PlanChanged,
     ToolCallStarted,
+    ToolKind,
     UserMessage,
 )
 from runtime.history.boundaries import TOOL_RESULTS_PREFIX
@@ -27,6 +29,9 @@ from runtime.record import Iteration, TurnRecord
 from runtime.rows import Row, ToolCall
 from schemas.nesting import is_shallow
 from schemas.transcript import CallRecord, ContextStep, ReplyStep, ToolStep
+
+TOOL_KINDS: tuple[ToolKind, ...] = get_args(ToolKind)
+LAST_LINE = 2**32 - 1
 
 
 def turn_rows(turn: TurnRecord, before: Sequence[Row] = (), *, folded: bool = True) -> list[Row]:
@@ -179,13 +184,18 @@ def call_event(call: CallRecord, step: ToolStep | None) -> ToolCallStarted:
         call.call_id,
         call.name,
         step.title or call.name,
-        step.tool_kind,  # type: ignore[arg-type]  # recorded from a ToolKind
+        next((kind for kind in TOOL_KINDS if kind == step.tool_kind), "other"),
         step.raw_input,
-        tuple(Location(path, line) for path, line in step.locations),
+        tuple(Location(path, line_number(line)) for path, line in step.locations),
         step.status,
         step.shown or step.text,
-        tuple(FileDiff(diff.path, diff.old_text, diff.new_text) for diff in step.diffs),
+        shown_diffs(step),
     )
+
+
+def line_number(line: int | None) -> int | None:
+    """A line as a client takes it."""
+    return line if line is not None and 0 <= line <= LAST_LINE else None
 
 
 def arguments_object(arguments: str) -> Mapping[str, object]:
@@ -195,3 +205,8 @@ def arguments_object(arguments: str) -> Mapping[str, object]:
     except ValueError:
         value = None
     return value if isinstance(value, dict) and is_shallow(value) else {"arguments": arguments}
+
+
+def shown_diffs(step: ToolStep) -> tuple[FileDiff, ...]:
+    """What a call changed, for whoever watches."""
+    return tuple(FileDiff(diff.path, diff.old_text, diff.new_text) for diff in step.diffs)

@@ -100,16 +100,19 @@ class Session:
             self._waiting.append(ticket)
         return ticket
 
-    async def run(self, ticket: Ticket) -> str:
+    async def run(self, ticket: Ticket, begun: Callable[[], None] | None = None) -> str:
         """The turn of a ticket, from its place in the queue to its recorded end; its ACP stop reason.
 
-        Call it once a ticket. Raises what ended the turn (ProviderError, AuthRequired, …), after it was
+        Call it once a ticket. begun: called when its turn begins; never for one that was stopped before.
+        Raises what ended the turn (ProviderError, AuthRequired, …), after it was
         recorded and shown.
         """
         try:
             await ticket.ready.wait()
             if ticket is not self._current:
                 return CANCELLED
+            if begun is not None:
+                begun()
             return await self._run_turn(ticket)
         finally:
             self._finish(ticket)

@@ -41,6 +41,7 @@ class Setup:
     trimmer: bounds what a running turn's tool loop shows; None: nothing does.
     summarise: asks a model for what stands for dropped turns, where the profile wants that.
     jitter: gives 0.0 <= x < 1.0, so that those who were refused at the same moment do not come back at one.
+    agent: the name of the settings that it was made of, '' when there are none.
     """
 
     profile: Profile
@@ -61,6 +62,7 @@ class Setup:
     trimmer: ContextTrimmer | None = None
     redaction: Redaction = field(default_factory=Redaction)
     summarise: Summariser | None = None
+    agent: str = ""
 
     @property
     def specs(self) -> tuple[ToolSpec, ...]:

@@ -7,17 +7,17 @@ after a reply) are not played; a summary is taken to be as long as it may be.
 """
 
 from collections.abc import AsyncGenerator, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 
 from runtime.context.loop import asked
 from runtime.context.passes import BadView, change_of, iteration_of
 from runtime.history.compose import Composed, compose
 from runtime.history.counter import token_counter
-from runtime.history.load import current_face
 from runtime.history.narrow import narrowed
 from runtime.history.notice import TrimNotice
 from runtime.history.rounds import LoopView, tool_rounds
 from runtime.history.turns import History
+from runtime.portions import portions
 from runtime.ports import ContextTrimmer
 from runtime.profiles import Profile, Route
 from runtime.record import Iteration, TurnRecord
@@ -157,21 +157,14 @@ class Simulation:
         )
 
     def _told(self, made: Composed, call: int, prompt: str, gone: tuple[Gone, ...]) -> Request:
-        history = made.history
-        system = history.system.piece.tokens if history.system.piece is not None else 0
-        beside = (history.beside.crumb.tokens if history.crumb_present else 0) + history.beside.notes_tokens
-        faces = history.collapse.faces
-        older = sum(faces[index].tokens for index in range(made.collapsed_turns))
-        running = current_face(history).tokens
+        shares = portions(
+            made.history, made.collapsed_turns, made.message_tokens, made.raw_tokens - made.message_tokens
+        )
         return Request(
             self.number,
             call,
             prompt,
-            fixed=system + made.raw_tokens - made.message_tokens,
-            beside=beside,
-            older=older,
-            whole=made.message_tokens - system - beside - older - running,
-            running=running,
+            **asdict(shares),
             target=made.target,
             window=made.budget.window,
             collapsed=made.collapsed_turns,

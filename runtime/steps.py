@@ -74,7 +74,8 @@ class Recorder:
 
     async def flush(self) -> None:
         """Commit what is held; on return everything given so far is durable, whoever commits it."""
-        await self._append()
+        if self.held or self._turnstile.locked():
+            await self._append()
 
     async def partial(self, step: PartialStep) -> None:
         """Text that has been shown so far and belongs to no reply yet."""

@@ -3,7 +3,8 @@
 Apart from `runtime.ports`, because `session/new` needs this and nothing else of them.
 """
 
-from collections.abc import Sequence
+from collections.abc import AsyncIterator, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -174,6 +175,15 @@ class Store(Protocol):
         """Delete every session whose last change is before that time (ISO 8601 UTC); how many there were.
 
         One that someone holds stays.
+        """
+        ...
+
+    def watch(self) -> AbstractAsyncContextManager[AsyncIterator[frozenset[str]]]:
+        """See what changes: each item holds the ids of all sessions that got entries or a new head since the
+        item before, or since the block was entered, by any process that uses the store, this one included.
+
+        Nothing is missed, an id may come once too often. Waits while nothing changes, also while the store is
+        in trouble; ends when it is closed. Raises StoreError on a closed store.
         """
         ...
 

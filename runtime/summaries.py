@@ -10,6 +10,7 @@ from runtime.model import ModelRequest, Segment, TextPart, UsagePart
 from runtime.ports import Provider
 from runtime.profiles import Profile, Route
 from runtime.rows import Row
+from runtime.unicode_text import mended
 
 SUMMARY_SECONDS = 60.0
 """How long a summary may take; a turn waits for it."""
@@ -61,7 +62,7 @@ class Summariser:
                             usage = part
                         case _:
                             pass
-        return Summary("".join(said).strip(), self.route.id, usage)
+        return Summary(mended("".join(said)).strip(), self.route.id, usage)
 
 
 def checked_quotes(text: str, source: str) -> str:

@@ -9,11 +9,11 @@ import trio
 
 from runtime.conversation import Conversation
 from runtime.errors import ToolError
-from runtime.events import FileDiff, ToolCallChanged, ToolCallStarted, ToolKind
+from runtime.events import ToolCallChanged, ToolCallStarted, ToolKind
 from runtime.marks import BUG_IN_TOOL, CANCELLED_RESULT, NOT_RUN_RESULT, UNKNOWN_TOOL, UNREADABLE_CALL
 from runtime.permission.approver import Ends
 from runtime.ports import Tool, ToolContext, ToolOutcome, ToolProgress, ToolRequest, ToolView
-from runtime.restore import arguments_object
+from runtime.restore import arguments_object, shown_diffs
 from runtime.steps import Recorder
 from schemas.nesting import is_shallow
 from schemas.transcript import CallRecord, DiffRecord, GuardrailStep, ToolStep
@@ -107,6 +107,9 @@ class ToolRun:
     async def _run_one(self, iteration: int, run: Run, before: Run | None) -> None:
         try:
             step = self._step(iteration, run, await self._outcome(iteration, run, before))
+            if before is not None:
+                # Also a call that failed at once keeps its place: who comes behind it waits for it alone.
+                await before.asked.wait()
         finally:
             run.asked.set()
         await run.accepted.wait()
@@ -167,7 +170,7 @@ class ToolRun:
             )
 
         granted = request.paths if request.outside else ()
-        return replace(self._talk.tool_context, progress=show, granted=granted)
+        return replace(self._talk.tool_context, progress=show, granted=granted, judged=request.paths)
 
     async def show_ends(self) -> None:
         """Tell the final state of every call whose result is known. They must be durable."""
@@ -180,10 +183,9 @@ class ToolRun:
         if step is None or run.shown:
             return
         run.shown = True
-        diffs = tuple(FileDiff(diff.path, diff.old_text, diff.new_text) for diff in step.diffs)
         # A terminal of the client goes on showing what stands in it.
         text = None if run.terminal_id else step.shown or step.text
-        await self._talk.emit(ToolCallChanged(step.call_id, step.status, text, diffs))
+        await self._talk.emit(ToolCallChanged(step.call_id, step.status, text, shown_diffs(step)))
 
     def _resolve(self, call: CallRecord) -> tuple[Tool, Mapping[str, object]]:
         tool = self._tools.get(call.name)

@@ -19,6 +19,7 @@ from pydantic_core.core_schema import (
     typed_dict_schema,
 )
 
+from schemas.config_gateway import GatewaySection
 from schemas.config_values import (
     Address,
     Count,
@@ -159,10 +160,11 @@ class ProfileSection(TypedDict, total=False):
 
 
 class AcpSection(TypedDict, total=False):
-    """[acp]: how a client is told that history was trimmed."""
+    """[acp]: how a client is told that history was trimmed. v2: the draft of ACP v2, for those who ask."""
 
     history_trimmed: TrimUpdates
     visible_trim_notice: VisibleNotice
+    v2: Flag
 
 
 class FetchSection(TypedDict, total=False):
@@ -231,6 +233,7 @@ class ConfigFile(TypedDict, total=False):
     permissions: PermissionsSection
     mcp: McpSection
     mcp_servers: dict[Line, McpServerSection]
+    gateway: GatewaySection
 
 
 def validate(tree: Mapping[str, object]) -> ConfigFile:

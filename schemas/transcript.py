@@ -8,68 +8,16 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field, TypeAdapter
 
+from schemas.records import CallRecord as CallRecord
+from schemas.records import RequestRecord as RequestRecord
+from schemas.records import RouteRecord as RouteRecord
+from schemas.records import SizesRecord as SizesRecord
+from schemas.records import UsageRecord as UsageRecord
 from schemas.session_state import SessionState as SessionState
 from schemas.session_state import Step as Step
 
 Outcome = Literal["done", "cancelled", "error", "no_model", "refused"]
-
-
-class CallRecord(Step):
-    """A tool call: `call_id` is ours, unique in the session; `id` is the provider's, which may repeat."""
-
-    call_id: str
-    id: str
-    name: str
-    arguments: str
-
-
-class UsageRecord(Step):
-    """Tokens as the provider counted them. Of the input, cached_tokens came out of its cache and
-    cache_write_tokens went into it.
-    """
-
-    input_tokens: int
-    output_tokens: int
-    cached_tokens: int = 0
-    cache_write_tokens: int = 0
-
-
-class RouteRecord(Step):
-    """The route of a provider call, with what was learned of it. Tokens; None: not known, not set."""
-
-    provider: str
-    model: str
-    context_window: int | None = None
-    max_output_tokens: int | None = None
-    output_counted_apart: bool = False
-    learned_window: int | None = None
-
-
-class RequestRecord(Step):
-    """A provider call as it was made, so that a replay can make it again and compare.
-
-    setup: the digest of the SetupStep it was composed under. digest: sha256 of the whole request, hex.
-    rows: how many were sent. tools: whether they were offered. goal: the turn in which the current goal was
-    set. pins: the turns that were pinned.
-    """
-
-    setup: str
-    digest: str
-    rows: int
-    calibration: float = 1.0
-    tools: bool = True
-    goal: str = ""
-    pins: tuple[str, ...] = ()
-
-
-class SizesRecord(Step):
-    """The sizes that an overflow error stated, tokens, None where it stated none."""
-
-    limit: int | None = None
-    requested: int | None = None
-    input: int | None = None
-    output: int | None = None
-    limits_output: bool = False
+TokenSource = Literal["estimate", "calibrated", "provider"]
 
 
 class SetupStep(Step):
@@ -199,7 +147,8 @@ class TrimStep(Step):
     """A trim, as the client was told of it, with what it was decided on.
 
     first_turn_id, held: the cut that it left, as in `SessionState`. summary: the notes that stand for all
-    that was dropped so far, '' when there are none; summary_failure: why none were made.
+    that was dropped so far, '' when there are none; summary_failure: why none were made. before_source,
+    after_source: where the token figures are from, None in older records. note: as the client was told it.
     """
 
     kind: Literal["trim"] = "trim"
@@ -219,6 +168,9 @@ class TrimStep(Step):
     summary: str = ""
     summary_failure: str = ""
     used: SummaryUsage | None = None
+    before_source: TokenSource | None = None
+    after_source: TokenSource | None = None
+    note: str = ""
 
 
 class ContextStep(Step):
@@ -227,7 +179,8 @@ class ContextStep(Step):
     attempt: how many attempts of the call had failed before it. rounds: how many there were; kept: those that
     stay, from the first to the last each, from 0. outputs: texts in the place of results: round, place in it,
     text. persist: the turn is changed for good. summary: the text that stands for what went. failure: why it
-    was not trimmed; then nothing of this counts. dropped_messages: rows, or results, told to the client.
+    was not trimmed; then nothing of this counts. dropped_messages: rows, or results, told to the client;
+    kept_turns: told with them, the running turn among them (0 in older records).
     """
 
     kind: Literal["context"] = "context"
@@ -242,6 +195,7 @@ class ContextStep(Step):
     failure: str = ""
     trim_id: str = ""
     dropped_messages: int = 0
+    kept_turns: int = 0
     used: SummaryUsage | None = None
 
 

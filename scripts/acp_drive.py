@@ -216,6 +216,19 @@ class Agent:
         """Send a request and wait for its result."""
         return self.wait(self.start(method, params))
 
+    def first_update(self, method: str, params: Json) -> float:
+        """Seconds from sending a request to the first update behind it; its result is not waited for."""
+        self.updates = []
+        begun = time.monotonic()
+        self.start(method, params)
+        while not self.updates:
+            message = self.receive(begun + self.timeout)
+            if "error" in message:
+                raise AgentError(json.dumps(message["error"])[:600])
+            if "method" in message:
+                self._take(message)
+        return self.updates[0][0] - begun
+
     def initialize(self) -> float:
         """Seconds from spawning to the answer."""
         info = {"name": "acp_drive", "version": "1"}

@@ -123,20 +123,23 @@ class Rig:
     def __exit__(self, *_: object) -> None:
         self.mock.close()
 
-    def environment(self, kind: str = "openai") -> Mapping[str, str]:
-        """Settings and data of its own for each agent process. kind: how it speaks to the model."""
+    def environment(self, kind: str = "openai", data: Path | None = None) -> Mapping[str, str]:
+        """Settings and data of its own for each agent process. kind: how it speaks to the model.
+
+        data: the folder of a store that is there already.
+        """
         self._serial += 1
         home = self.folder / f"home-{self._serial}"
         home.mkdir()
         path = "" if kind == "ollama" else "/v1"
         (home / "config.toml").write_text(CONFIG.format(url=self.mock.url, kind=kind, path=path))
         return clean_environment(
-            WHOLETURN_CONFIG_DIR=str(home), WHOLETURN_DATA_DIR=str(home), BARE_AGENT_URL=self.mock.url
+            WHOLETURN_CONFIG_DIR=str(home), WHOLETURN_DATA_DIR=str(data or home), BARE_AGENT_URL=self.mock.url
         )
 
-    def ours(self, *, sample_memory: bool = False, kind: str = "openai") -> Agent:
+    def ours(self, *, sample_memory: bool = False, kind: str = "openai", data: Path | None = None) -> Agent:
         """The agent under test, just spawned."""
-        return Agent(self._ours, self.work, env=self.environment(kind), sample_memory=sample_memory)
+        return Agent(self._ours, self.work, env=self.environment(kind, data), sample_memory=sample_memory)
 
     def bare(self, *, sample_memory: bool = False) -> Agent:
         """The bare loop, just spawned."""

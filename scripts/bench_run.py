@@ -1,7 +1,8 @@
 """Measures the agent beside its baselines and judges the ratios. Run it as `scripts/bench`.
 
 Absolute figures are this machine's; the ratios are what counts, both sides measured in the same run and
-taking turns. Sections: start, turns (with memory), tools, chunks, providers, retention. By default all.
+taking turns. Sections: start, turns (with memory), tools, chunks, providers, retention, sessions, fleet. By
+default all.
 """
 
 import argparse
@@ -11,8 +12,10 @@ import tempfile
 from pathlib import Path
 
 import bench_chunks
+import bench_fleet
 import bench_providers
 import bench_retention
+import bench_sessions
 import bench_start
 import bench_tools
 import bench_turns
@@ -26,6 +29,8 @@ SECTIONS = {
     "chunks": bench_chunks.section,
     "providers": bench_providers.section,
     "retention": bench_retention.section,
+    "sessions": bench_sessions.section,
+    "fleet": bench_fleet.section,
 }
 SAME_AS = {"memory": "turns"}
 KNOWN = (*SECTIONS, *SAME_AS)

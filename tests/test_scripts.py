@@ -102,7 +102,7 @@ def test_ratios_are_judged():
 
 
 def test_sections_are_chosen():
-    assert wanted([]) == ["start", "turns", "tools", "chunks", "providers", "retention"]
+    assert wanted([]) == ["start", "turns", "tools", "chunks", "providers", "retention", "sessions", "fleet"]
     assert wanted(["tools", "memory"]) == ["turns", "tools"]
 
 

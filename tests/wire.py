@@ -19,6 +19,7 @@ import trio
 
 from tests.acp_schema import Conformance, Edition, NonConformant
 from tests.wire_order import Json, Order
+from tests.wire_order_v2 import OrderV2
 
 PATIENCE = 20.0
 """Seconds that any wait may take on a machine under load."""
@@ -50,7 +51,7 @@ class Inbox:
         self.frames: list[Json] = []
         self.ended = trio.Event()
         self.conformance = Conformance(trim_exception=trim_exception, edition=edition)
-        self.order = Order()
+        self.order = OrderV2() if edition == "schema-v2" else Order()
         self.torn_is_fine = False
         self._fault: BaseException | None = None
         self._news = trio.lowlevel.ParkingLot()

@@ -14,15 +14,9 @@ from acp_server.cli.stored import found, opened
 from acp_server.config.load import for_session, load_user_config
 from acp_server.config.options import add_options, options_of
 from acp_server.context_commands import first_numbers, meter_lines, meter_of
-from acp_server.guidance_files import GuidanceFiles
-from acp_server.live import Live
-from runtime.bare_client import BareClient
-from runtime.errors import NoModelConfigured
-from runtime.events import Event
+from acp_server.viewing import viewed
 from runtime.history.meter import Meter
 from runtime.pinning import turn_numbers
-from runtime.ports import Provider
-from runtime.providers.settings import ProviderSettings
 
 
 def register(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
@@ -40,29 +34,13 @@ def run(given: argparse.Namespace) -> int:
     return trio.run(inspect, given)
 
 
-class Silent(BareClient):
-    """A client that nobody is behind."""
-
-    async def emit(self, session_id: str, event: Event) -> None:
-        """Nobody hears it."""
-        await trio.lowlevel.checkpoint()
-
-
-async def nobody(settings: ProviderSettings) -> Provider:
-    """No model is asked."""
-    raise NoModelConfigured("No model is asked here.")
-
-
 async def inspect(given: argparse.Namespace) -> int:
     """The work."""
     options = options_of(given)
     async with opened(options) as store:
         record = await found(store, given.session)
         config = for_session(load_user_config(options, os.environ), Path(record.cwd))
-        live = Live(os.environ)
-        talk = live.open_session(record, config, store, Silent(), nobody).conversation
-        await live.restore(talk, quietly=True)
-        await GuidanceFiles(live.own_folder()).before_turn(talk.keeper, talk.tool_context)
+        talk = await viewed(record, config, store, os.environ)
         numbers = first_numbers(await turn_numbers(store, record.session_id))
         meter, dropped = meter_of(talk), talk.keeper.state.dropped_turns
     if given.json:

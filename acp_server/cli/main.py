@@ -22,12 +22,17 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "replay": ("acp_server.cli.replay", "make a session's model requests again and compare them"),
     "inspect": ("acp_server.cli.inspect", "show what fills the context of a stored session"),
     "simulate": ("acp_server.cli.simulate", "show what a recorded session would have sent otherwise"),
+    "gateway": ("acp_server.cli.gateway", "serve many clients over HTTP and WebSocket, with a dashboard"),
     "script": ("acp_server.cli.script", "play scripted JSON-RPC fixtures against this or any ACP agent"),
     "models": ("acp_server.cli.models", "models that run in this process: fetch one, list them"),
     "setup": ("acp_server.cli.setup", "choose a provider and a model, store the key, try it once"),
+    "editors": ("acp_server.cli.editors", "how to set up your editor, with this installation's command"),
+    "doctor": ("acp_server.cli.doctor", "look for what is missing or wrong here, and say how to mend it"),
     "config": ("acp_server.cli.config", "show the settings in force and where they are from"),
     "permissions": ("acp_server.cli.permissions", "list and forget what you allowed or forbade for good"),
     "trust": ("acp_server.cli.config", "let a folder's .wholeturn.toml set everything"),
+    "completion": ("acp_server.cli.shell", "print the completion of this command for a shell"),
+    "man": ("acp_server.cli.shell", "show the manual page"),
 }
 """Command -> (module, one line of help). A module's `register` adds its commands, each with a `run`."""
 
@@ -53,8 +58,8 @@ def run(arguments: Sequence[str]) -> int:
         return INTERRUPTED
 
 
-def make_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
-    """The parser; of the commands only the one that is asked for is loaded."""
+def make_parser(arguments: Sequence[str], *, whole: bool = False) -> argparse.ArgumentParser:
+    """The parser; of the commands only the one that is asked for is loaded, or all of them."""
     parser = argparse.ArgumentParser(
         prog="wholeturn",
         description="An ACP agent for your editor. Without a command it serves on stdin and stdout.",
@@ -65,10 +70,12 @@ def make_parser(arguments: Sequence[str]) -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     asked = next((word for word in arguments if word in COMMANDS), "")
     wanted = COMMANDS[asked][0] if asked else ""
+    known: set[str] = set()
     for name, (module, text) in COMMANDS.items():
-        if module != wanted:
+        if not whole and module != wanted:
             commands.add_parser(name, help=text)
-        elif name == asked:
+        elif module not in known and (whole or name == asked):
+            known.add(module)
             import_module(module).register(commands)
     return parser
 

@@ -9,6 +9,9 @@ from contextlib import contextmanager
 
 from runtime.errors import WholeturnError
 
+_CONTROLS = dict.fromkeys((*range(32), *range(127, 160)), "\N{REPLACEMENT CHARACTER}")
+del _CONTROLS[ord("\n")], _CONTROLS[ord("\t")]
+
 
 class OutputLost(WholeturnError):
     """Nobody reads the output any more, or it has no room."""
@@ -34,9 +37,14 @@ def printing() -> Iterator[None]:
 
 
 def say(text: str) -> None:
-    """A line on stdout. Raises OutputLost."""
+    """A line on stdout, or some. Raises OutputLost."""
     with printing():
-        print(text)
+        print(harmless(text))
+
+
+def harmless(text: str) -> str:
+    """The text with a sign in the place of each control character: a terminal would obey those."""
+    return text.translate(_CONTROLS)
 
 
 def say_json(value: object) -> None:

@@ -12,12 +12,14 @@ from pathlib import Path
 import trio
 
 from acp_server.app import App
+from acp_server.cli.continuing import Wanted, session_of
 from acp_server.cli.output import OutputLost, printing
 from acp_server.config.options import Options, add_options, options_of
 from acp_server.config.paths import absolute, here
 from acp_server.config.settings import SessionConfig
 from acp_server.local import HANDLERS
 from acp_server.serve import log_to_stderr
+from acp_server.trim_updates import trim_facts
 from runtime.bare_client import BareClient
 from runtime.custom_commands import meant
 from runtime.errors import WholeturnError, find_error
@@ -44,7 +46,12 @@ def register(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
     text = "ask one question here and print the answer"
     parser = commands.add_parser("run", help=text, description=f"{text.capitalize()}.")
     parser.add_argument("prompt", help="what to ask; - reads it from stdin")
-    parser.add_argument("--cwd", default=".", help="the folder to work in (default: this one)")
+    parser.add_argument("--cwd", help="the folder to work in (default: this one, or that of --session)")
+    stored = parser.add_mutually_exclusive_group()
+    stored.add_argument("--session", metavar="ID", help="go on with this stored session")
+    stored.add_argument(
+        "--continue", action="store_true", dest="newest", help="go on with the newest session of the folder"
+    )
     parser.add_argument("--output", choices=("text", "json"), default="text", help="how to print the answer")
     add_options(parser)
     parser.set_defaults(run=run)
@@ -57,16 +64,23 @@ def run(given: argparse.Namespace) -> int:
     text = mended(sys.stdin.read() if given.prompt == "-" else given.prompt)
     if not text.strip():
         raise WholeturnError("The prompt is empty.")
-    cwd = Path(os.path.realpath(absolute(given.cwd, here())))
-    if not cwd.is_dir():
-        raise WholeturnError(f"{given.cwd}: there is no such folder.")
+    cwd = None if given.cwd is None and given.session else folder(given.cwd or ".")
     printer = Printer(as_json=given.output == "json")
-    status = trio.run(ask, options_of(given), cwd, text, printer)
+    wanted = Wanted(cwd, given.session, newest=given.newest)
+    status = trio.run(ask, options_of(given), wanted, text, printer)
     printer.close()
     return status
 
 
-async def ask(options: Options, cwd: Path, text: str, printer: "Printer") -> int:
+def folder(named: str) -> Path:
+    """A folder that is there, without links. Raises WholeturnError."""
+    path = Path(os.path.realpath(absolute(named, here())))
+    if not path.is_dir():
+        raise WholeturnError(f"{named}: there is no such folder.")
+    return path
+
+
+async def ask(options: Options, wanted: Wanted, text: str, printer: "Printer") -> int:
     """One session, one turn."""
 
     def client(_: Mapping[str, object], __: SessionConfig) -> Client:
@@ -74,7 +88,7 @@ async def ask(options: Options, cwd: Path, text: str, printer: "Printer") -> int
 
     app = App(options, os.environ, client)
     try:
-        session = app.session(await app.new_session(cwd))
+        session = await session_of(app, wanted)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(cancel_on_interrupt, session)
             printer.stop_reason = await turn(session, text, printer)
@@ -190,13 +204,7 @@ class Printer(BareClient):
             self._note(f"{call['title']}: {event.status}")
 
     def _trim(self, event: HistoryTrimmed) -> None:
-        self.trims.append(
-            {
-                "droppedMessages": event.dropped_messages,
-                "keptTurns": event.kept_turns,
-                "reason": event.reason,
-            }
-        )
+        self.trims.append(trim_facts(event))
         rows, turns = event.dropped_messages, event.kept_turns
         self._note(f"history trimmed: {rows} messages left out, {turns} turns kept ({event.reason})")
 

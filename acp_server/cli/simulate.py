@@ -31,6 +31,7 @@ from runtime.ports import ContextTrimmer
 from runtime.profiles import Profile, Route
 from runtime.record import TurnRecord, fold, read_turns
 from runtime.simulate import Request, Simulation
+from schemas.config_values import LARGEST
 
 LIMITS: tuple[tuple[str, Any, str], ...] = (
     ("max_context_tokens", int, "tokens that a request may have"),
@@ -92,8 +93,10 @@ def profile_of(given: argparse.Namespace, options: Options) -> Profile:
     for name, values in CHOICES.items():
         if limits.get(name, values[0]) not in values:
             raise ConfigError(f"--{name.replace('_', '-')} may be {' or '.join(values)}")
-    if any(isinstance(value, int | float) and value < 0 for value in limits.values()):
-        raise ConfigError("a limit may not be negative")
+    if any(isinstance(value, int | float) and not 0 <= value < LARGEST for value in limits.values()):
+        raise ConfigError("a limit may not be negative or endless")
+    if given.context_window is not None and given.context_window < 1:
+        raise ConfigError("--context-window must be at least 1")
     if limits.get("trim_slack_ratio", 0) >= 1:
         raise ConfigError("--trim-slack-ratio must be below 1")
     return replace(config.agent.profile, dropped_turns="omit", **limits)

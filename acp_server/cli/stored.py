@@ -15,6 +15,8 @@ from runtime.errors import ResourceNotFound
 from runtime.store.opening import open_store
 from runtime.stored import SessionRecord, Store
 
+LONGEST_TITLE = 200
+
 
 @asynccontextmanager
 async def opened(options: Options) -> AsyncIterator[Store]:
@@ -39,4 +41,14 @@ async def found(store: Store, session_id: str) -> SessionRecord:
 def line_of(record: SessionRecord) -> str:
     """A session's head for people."""
     when = record.updated_at[:16].replace("T", " ")
-    return f"{record.session_id}  {when}  {record.title or '-'}  ({record.cwd})"
+    return one_line(f"{record.session_id}  {when}  {short(record.title or '-')}  ({record.cwd})")
+
+
+def short(title: str) -> str:
+    """A title that came from elsewhere may be of any length."""
+    return title if len(title) <= LONGEST_TITLE else f"{title[: LONGEST_TITLE - 1]}…"
+
+
+def one_line(text: str) -> str:
+    """The text without line breaks."""
+    return " ".join(text.splitlines())

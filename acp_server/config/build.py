@@ -15,12 +15,14 @@ from acp_server.config.paths import answers_dir, default_store
 from acp_server.config.settings import (
     AcpSettings,
     AgentConfig,
+    GatewaySettings,
     ModelConfig,
     PermissionSettings,
     SessionConfig,
     ToolConfig,
 )
 from runtime.profiles import GOAL_TOOL, PRESETS, HistoryPruning, Profile
+from runtime.store.address import VARIABLES, is_address
 
 if TYPE_CHECKING:  # the schema is not loaded by a start without any setting
     from runtime.mcp.settings import McpSettings
@@ -32,6 +34,7 @@ if TYPE_CHECKING:  # the schema is not loaded by a start without any setting
         ProfileSection,
         PruningSection,
     )
+    from schemas.config_gateway import GatewaySection
 
 DEFAULT_PROFILE = "default"
 MEMORY = "memory"
@@ -53,6 +56,7 @@ def build(merged: Merged, env: Mapping[str, str], warnings: tuple[str, ...] = ()
         permissions=_permissions(merged, env),
         helpers=helpers(merged, known),
         redact=tuple(cast("list[str]", merged.tree.get("redact", []))),
+        gateway=_gateway(merged),
     )
 
 
@@ -133,7 +137,10 @@ def _mcp(merged: Merged) -> McpSettings | None:
 
 def _tools(merged: Merged) -> ToolConfig:
     section = cast("FetchSection", table(merged.tree, "fetch"))
-    return ToolConfig(section.get("private_addresses", False), tuple(sorted(key_variables(merged.tree))))
+    secret = key_variables(merged.tree)
+    if is_address(str(merged.tree.get("store"))):
+        secret |= set(VARIABLES)
+    return ToolConfig(section.get("private_addresses", False), tuple(sorted(secret)))
 
 
 def _permissions(merged: Merged, env: Mapping[str, str]) -> PermissionSettings:
@@ -147,12 +154,31 @@ def _permissions(merged: Merged, env: Mapping[str, str]) -> PermissionSettings:
     )
 
 
+def _gateway(merged: Merged) -> GatewaySettings:
+    section = cast("GatewaySection", table(merged.tree, "gateway"))
+    base = GatewaySettings()
+    cert, key = section.get("tls_cert"), section.get("tls_key")
+    return GatewaySettings(
+        host=section.get("host", base.host),
+        port=section.get("port", base.port),
+        tls_cert=path_of(merged, ("gateway", "tls_cert"), cert) if cert else "",
+        tls_key=path_of(merged, ("gateway", "tls_key"), key) if key else "",
+        allowed_hosts=tuple(section.get("allowed_hosts", base.allowed_hosts)),
+        allowed_origins=tuple(section.get("allowed_origins", base.allowed_origins)),
+        max_connections=section.get("max_connections", base.max_connections),
+        max_message_bytes=section.get("max_message_bytes", base.max_message_bytes),
+        requests_per_second=section.get("requests_per_second", base.requests_per_second),
+        detached_turn_seconds=section.get("detached_turn_seconds", base.detached_turn_seconds),
+    )
+
+
 def _acp(merged: Merged) -> AcpSettings:
     section = cast("AcpSection", table(merged.tree, "acp"))
     base = AcpSettings()
     return AcpSettings(
         history_trimmed=section.get("history_trimmed", base.history_trimmed),
         visible_trim_notice=section.get("visible_trim_notice", base.visible_trim_notice),
+        v2=section.get("v2", base.v2),
     )
 
 
@@ -160,4 +186,4 @@ def _store(merged: Merged, env: Mapping[str, str]) -> str:
     store = merged.tree.get("store")
     if not isinstance(store, str):
         return default_store(env)
-    return MEMORY if store == MEMORY else path_of(merged, ("store",), store)
+    return store if store == MEMORY or is_address(store) else path_of(merged, ("store",), store)

@@ -26,6 +26,7 @@ from schemas.config import (
     kind_at,
     validate,
 )
+from schemas.config_gateway import GatewaySection
 
 MOST_FAULTS = 20
 
@@ -39,6 +40,7 @@ PLACES: tuple[tuple[str, object], ...] = (
     ("runtime_profiles.NAME.history_pruning.", PruningSection),
     ("acp.", AcpSection),
     ("fetch.", FetchSection),
+    ("gateway.", GatewaySection),
     ("permissions.", PermissionsSection),
     ("mcp.", McpSection),
     ("mcp_servers.NAME.", McpServerSection),
@@ -62,6 +64,7 @@ ADVICE: Mapping[str, str] = {
 PATTERNS: Mapping[str, str] = {
     "base_url": "must be an http:// or https:// address",
     "url": "must be an http:// or https:// address",
+    "allowed_origins": "must hold origins such as https://example.org, without a path",
     "env": "must be a variable's name with a value without NUL characters",
     "pass_env": "must hold names of environment variables (letters, digits, _)",
     "bearer_env": "must be the name of an environment variable (letters, digits, _), never the token itself",

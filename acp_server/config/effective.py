@@ -32,12 +32,14 @@ def settings_in_force(view: View, env: Mapping[str, str]) -> list[Setting]:
     """In the order of a file: what is global first, then agents, providers, profiles, acp, MCP."""
     merged = view.merged
     named = [*_agents(merged), *_providers(merged, env), *_profiles(merged)]
-    return [*_global(view), *named, *_acp(view), *_permissions(view), _fetch(view), *_mcp(merged)]
+    rest = [*_acp(view), *_permissions(view), _fetch(view), *_mcp(merged), *_gateway(merged)]
+    return [*_global(view), *named, *rest]
 
 
 def _global(view: View) -> Iterator[Setting]:
     yield Setting(("default_agent",), view.config.agent.name, view.merged.origin(("default_agent",)))
-    yield Setting(("store",), view.config.store, view.merged.origin(("store",)))
+    store = showable(("store",), view.config.store)
+    yield Setting(("store",), store, view.merged.origin(("store",)))
     yield Setting(("redact",), list(view.config.redact), view.merged.origin(("redact",)))
 
 
@@ -137,6 +139,11 @@ def _permissions(view: View) -> Iterator[Setting]:
 def _fetch(view: View) -> Setting:
     key = ("fetch", "private_addresses")
     return Setting(key, view.config.tools.private_addresses, view.merged.origin(key))
+
+
+def _gateway(merged: Merged) -> Iterator[Setting]:
+    for key, value in leaves(table(merged.tree, "gateway"), ("gateway",)):
+        yield Setting(key, showable(key, value), merged.origin(key))
 
 
 def _mcp(merged: Merged) -> Iterator[Setting]:

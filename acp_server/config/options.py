@@ -17,7 +17,7 @@ NAMED = (
     ("model", "NAME", "model of the default agent"),
     ("profile", "NAME", "runtime profile of the default agent, or a preset's name"),
     ("mode", "MODE", "permission mode that sessions begin in: ask, accept_edits, plan or yolo"),
-    ("store", "PATH", 'where sessions are kept, or "memory"'),
+    ("store", "PATH", 'where sessions are kept: a file, "memory" or postgresql://…'),
 )
 
 

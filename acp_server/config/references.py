@@ -11,6 +11,7 @@ from acp_server.config.models import pair_of
 from acp_server.config.nearest import IMPLIED_AGENT, default_agent, hint
 from acp_server.config.shorts import KINDS
 from runtime.profiles import GOAL_TOOL, PRESETS, TOOLS
+from runtime.store.address import is_address
 
 HTTP_KINDS = ("openai", "openai_responses", "anthropic", "ollama")
 OF_KIND: Mapping[str, tuple[str, ...]] = {
@@ -139,8 +140,9 @@ def _unsettled_agent(merged: Merged) -> Iterator[str]:
 
 def _store_fault(merged: Merged) -> Iterator[str]:
     store = merged.tree.get("store")
-    if isinstance(store, str) and "://" in store:
-        yield merged.says(("store",), 'store must be a file\'s path or "memory", not an address')
+    if isinstance(store, str) and "://" in store and not is_address(store):
+        text = 'store must be a file\'s path, "memory" or an address that begins with postgresql://'
+        yield merged.says(("store",), text)
 
 
 def _listed(names: Tree) -> str:

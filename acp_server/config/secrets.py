@@ -3,6 +3,7 @@
 import re
 
 from acp_server.config.keys import Key
+from runtime.store.address import is_address, masked
 
 HIDDEN = "(hidden)"
 _TELLING = re.compile(r"key|token|secret|passw|auth|credential|cookie", re.IGNORECASE)
@@ -17,6 +18,8 @@ def showable(key: Key, value: object) -> object:
     user, password and query.
     """
     match key:
+        case ("store",) if isinstance(value, str) and is_address(value):
+            return masked(value)
         case ("providers", _, "headers", *_):
             return HIDDEN
         case ("providers", _, "base_url") if isinstance(value, str):

@@ -16,10 +16,14 @@ VisibleNotice = Literal["auto", "always", "never"]
 
 
 class AcpSettings(NamedTuple):
-    """How a client is told of trims: the `history_trimmed` update, and a line the person can see."""
+    """How a client is told of trims: the `history_trimmed` update, and a line the person can see.
+
+    v2: the draft of ACP v2 is spoken with a client that asks for it.
+    """
 
     history_trimmed: TrimUpdates = "always"
     visible_trim_notice: VisibleNotice = "auto"
+    v2: bool = False
 
 
 class ToolConfig(NamedTuple):
@@ -90,8 +94,26 @@ class PermissionSettings(NamedTuple):
     answers: str = ""
 
 
+class GatewaySettings(NamedTuple):
+    """How `wholeturn gateway` listens, and what it takes from those who come; see `schemas.config`.
+
+    tls_cert, tls_key: absolute paths, '' for none.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 8017
+    tls_cert: str = ""
+    tls_key: str = ""
+    allowed_hosts: tuple[str, ...] = ()
+    allowed_origins: tuple[str, ...] = ()
+    max_connections: int = 512
+    max_message_bytes: int = 16 * 1024 * 1024
+    requests_per_second: int = 50
+    detached_turn_seconds: int = 60
+
+
 class SessionConfig(NamedTuple):
-    """What a session runs with. store: an absolute path or `memory`. warnings: whole sentences to log.
+    """What a session runs with. store: a path, an address or `memory`. warnings: whole sentences to log.
 
     models: all that are configured, the agent's first. profiles: all by name, the agent's first, presets
     included. helpers: models for summaries, by the text that names them. mcp: None when nothing is said of
@@ -110,3 +132,4 @@ class SessionConfig(NamedTuple):
     permissions: PermissionSettings = PermissionSettings()
     helpers: tuple[tuple[str, ModelConfig], ...] = ()
     redact: tuple[str, ...] = ()
+    gateway: GatewaySettings = GatewaySettings()

@@ -8,15 +8,33 @@ from acp_server.app import App
 from acp_server.config.keystore import KeyedEnviron
 from acp_server.config.paths import here
 from acp_server.dispatch import Answer, Later
-from acp_server.hello import METHOD_ID, initialize_result
+from acp_server.hello import METHOD_ID, PROTOCOL_VERSION, initialize_result
 from acp_server.inbound import parse
-from runtime.errors import AuthRequired, InvalidParams
+from runtime.errors import AuthRequired, ConfigError, InvalidParams
 from schemas.acp.auth import AuthenticateParams
 
 
 def initialize(app: App, params: Mapping[str, object]) -> Answer:
-    """The same answer as the one that is given before the heavy imports."""
-    return Answer(initialize_result(params))
+    """The same answer as the one that is given before the heavy imports; version 2 where it is asked for and
+    on.
+    """
+    result = initialize_result(params)
+    asked = params["protocolVersion"]
+    if isinstance(asked, int) and asked > PROTOCOL_VERSION and offers_v2(app):
+        second: Answer = import_module("acp_server.v2.greeting").initialize(app, params)
+        return second
+    if app.edition is None:
+        return Answer(result)
+    app.edition = None
+    return Answer(result, methods=import_module("acp_server.methods.table").METHODS)
+
+
+def offers_v2(app: App) -> bool:
+    """Whether the settings allow the draft of ACP v2. Settings that cannot be read allow nothing."""
+    try:
+        return app.config(Path(here())).acp.v2
+    except ConfigError:
+        return False
 
 
 def authenticate(app: App, params: Mapping[str, object]) -> Later:

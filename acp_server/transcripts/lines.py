@@ -1,13 +1,17 @@
 """The lines of an exported session, to values and back. Pure; the README has the format."""
 
+import re
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import get_args
 
 import orjson
 
+from runtime.clock import utc_text
 from runtime.errors import WholeturnError
 from runtime.stored import SessionRecord, StoredEntry
 from schemas.acp.paths import is_absolute
+from schemas.nesting import MAX_DEPTH, is_shallow
 from schemas.transcript import ANY_STEP, AnyStep, SessionState
 
 FORMAT = "wholeturn-session"
@@ -15,6 +19,11 @@ VERSION = 1
 LONGEST_LINE = 256 * 1024 * 1024
 LONGEST_NAME = 500
 """Characters of an id or key."""
+
+LONGEST_NOTES = 50_000
+OUR_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?Z")
+OUR_LEVELS = 5
+"""Of objects and lists of a step itself, around what a client or a model made."""
 
 KINDS = frozenset(
     get_args(model.model_fields["kind"].annotation)[0] for model in get_args(get_args(AnyStep)[0])
@@ -42,10 +51,18 @@ def header_line(record: SessionRecord, steps: int) -> bytes:
         "title": record.title,
         "createdAt": record.created_at,
         "updatedAt": record.updated_at,
-        "state": orjson.Fragment((record.state or "{}").encode()),
+        "state": stored_state(record),
     }
     head = {"format": FORMAT, "version": VERSION, "steps": steps, "session": session}
     return orjson.dumps(head, option=orjson.OPT_APPEND_NEWLINE)
+
+
+def stored_state(record: SessionRecord) -> object:
+    """A session's state; an empty one in the place of one that is damaged."""
+    try:
+        return orjson.loads(record.state or "{}")
+    except ValueError:
+        return {}
 
 
 def step_line(entry: StoredEntry) -> bytes:
@@ -77,21 +94,30 @@ def read_header(line: bytes) -> Header:
         raise BadExport("Line 1: the header is not complete.")
     state = session.get("state", {})
     try:
-        cut = SessionState.model_validate(state).model_dump_json() if state else "{}"
+        cut = here(SessionState.model_validate(state)).model_dump_json() if state else "{}"
     except ValueError:
         raise BadExport("Line 1: the session's state cannot be read.") from None
     title = session.get("title")
     record = SessionRecord(
-        _name(session, "sessionId", 1),
+        _session_id(session),
         _name(session, "cwd", 1, 4096),
-        _name(session, "createdAt", 1),
-        _name(session, "updatedAt", 1),
-        title if isinstance(title, str) else None,
+        _moment(session, "createdAt"),
+        _moment(session, "updatedAt"),
+        title[:LONGEST_NAME] if isinstance(title, str) else None,
         cut,
     )
     if not is_absolute(record.cwd):
         raise BadExport("Line 1: cwd is not an absolute path.")
     return Header(record, steps)
+
+
+def here(state: SessionState) -> SessionState:
+    """The state without what was permitted elsewhere: what runs unasked is decided where it runs.
+
+    Notes that no summary could have made are left out: they go into every request.
+    """
+    notes = state.notes if len(state.notes) <= LONGEST_NOTES else ""
+    return state.model_copy(update={"mode": "", "notes": notes})
 
 
 def read_step(line: bytes, number: int) -> StoredEntry:
@@ -101,6 +127,8 @@ def read_step(line: bytes, number: int) -> StoredEntry:
     step = found.get("step")
     if not isinstance(step, dict) or step.get("kind") != kind:
         raise BadExport(f"Line {number}: step is not of the kind {kind!r}.")
+    if not is_shallow(step, MAX_DEPTH + OUR_LEVELS):
+        raise BadExport(f"Line {number}: nested deeper than {MAX_DEPTH} levels.")
     if kind in KINDS:
         try:
             ANY_STEP.validate_python(step)
@@ -117,6 +145,25 @@ def _object(line: bytes, number: int) -> dict[str, object]:
     if not isinstance(found, dict):
         raise BadExport(f"Line {number}: not a JSON object.")
     return found
+
+
+def _moment(found: dict[str, object], key: str) -> str:
+    """A time as it is stored, UTC. The list of sessions is ordered by it, as text."""
+    text = _name(found, key, 1)
+    try:
+        time = datetime.fromisoformat(text)
+        if time.tzinfo is not None:
+            return text if OUR_TIME.fullmatch(text) else utc_text(time.astimezone(UTC))
+    except (ValueError, OverflowError):
+        pass
+    raise BadExport(f"Line 1: {key} must be a time in ISO 8601 with its zone.")
+
+
+def _session_id(session: dict[str, object]) -> str:
+    name = _name(session, "sessionId", 1)
+    if not name.isprintable():
+        raise BadExport("Line 1: sessionId has characters that cannot be shown.")
+    return name
 
 
 def _name(found: dict[str, object], key: str, number: int, limit: int = LONGEST_NAME) -> str:

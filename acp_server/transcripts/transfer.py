@@ -76,9 +76,12 @@ async def imported(
         tell(f"{header.record.session_id} is taken; the session is now {record.session_id}.")
     await store.create_session(record)
     try:
-        count = await _append_all(store, record.session_id, source)
+        count, last_key = await _append_all(store, record.session_id, source)
         if count != header.steps:
             raise BadExport(f"The file is not whole: it has {count} of {header.steps} steps.")
+        # A store leaves out what it has already, so the last step then stands too early.
+        if count and await store.position(record.session_id, last_key) != count:
+            raise BadExport("A key stands more than once in the file.")
     except BaseException:
         with trio.CancelScope(shield=True):
             await store.delete_session(record.session_id)
@@ -86,16 +89,18 @@ async def imported(
     return record
 
 
-async def _append_all(store: Store, session_id: str, lines: Iterator[bytes]) -> int:
-    """Store the steps in batches; how many there were."""
+async def _append_all(store: Store, session_id: str, lines: Iterator[bytes]) -> tuple[int, str]:
+    """Store the steps in batches; how many there were, and the key of the last one."""
     batch: list[StoredEntry] = []
     size = count = 0
+    key = ""
     for number, line in enumerate(lines, 2):
         batch.append(read_step(line, number))
+        key = batch[-1].key
         size, count = size + len(line), count + 1
         if len(batch) >= PAGE or size >= BATCH_BYTES:
             await store.append(session_id, batch)
             batch, size = [], 0
     if batch:
         await store.append(session_id, batch)
-    return count
+    return count, key

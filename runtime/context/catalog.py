@@ -1,5 +1,6 @@
 """Which trimmers there are, by name. One's own comes by an entry point or as `package.module:factory`."""
 
+import logging
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import cast
@@ -9,6 +10,10 @@ from runtime.errors import ConfigError
 from runtime.ports import ContextTrimmer
 from runtime.profiles import LoopContext
 
+log = logging.getLogger("wholeturn.context")
+
+MOST_TOLD = 300
+"""Characters of what a factory of one's own raised."""
 GROUP = "wholeturn.context_trimmers"
 """The group of entry points; each is a factory."""
 
@@ -35,7 +40,15 @@ def is_dotted(strategy: str) -> bool:
 
 def create(strategy: str, settings: TrimmerSettings) -> ContextTrimmer:
     """The trimmer of a strategy. Raises ConfigError."""
-    made = factory(strategy)(settings)
+    make = factory(strategy)
+    try:
+        made = make(settings)
+    except ConfigError:
+        raise
+    except Exception as error:
+        log.debug("the factory of the context strategy %r failed", strategy, exc_info=True)
+        told = f"{type(error).__name__}: {error}"[:MOST_TOLD]
+        raise ConfigError(f"the context strategy {strategy!r} cannot be made: {told}") from None
     if not callable(getattr(made, "trim", None)) or not isinstance(getattr(made, "name", None), str):
         raise ConfigError(f"the context strategy {strategy!r} gave no trimmer: it needs a name and trim()")
     return made

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import trio
 
-from runtime.context.passes import BadView, change_of, iteration_of
+from runtime.context.passes import BadView, change_of, checked, iteration_of
 from runtime.events import Noticed
 from runtime.history.narrow import Narrowed, narrowed
 from runtime.history.notice import Reason, TrimNotice
@@ -28,6 +28,7 @@ from schemas.transcript import ContextStep, SummaryUsage
 log = logging.getLogger("wholeturn.context")
 
 NOT_TRIMMED = "The tool rounds of this turn were not trimmed"
+BAD_VIEW = "The view of the trimmer {name!r} cannot be sent: {why}."
 
 
 class LoopContext:
@@ -56,7 +57,7 @@ class LoopContext:
             try:
                 change = change_of(given, view)
             except BadView as error:
-                failure = f"The view of the trimmer {trimmer.name!r} cannot be sent: {error}."
+                failure = BAD_VIEW.format(name=trimmer.name, why=error)
         step = ContextStep(
             iteration=number,
             attempt=attempt,
@@ -90,7 +91,8 @@ class LoopContext:
     async def _narrow(self, history: History, step: ContextStep, notice: TrimNotice) -> None:
         """Go on with less: durable first, then told."""
         keeper, trim_id = self._keeper, new_id()
-        step = step.model_copy(update={"trim_id": trim_id, "dropped_messages": notice.dropped_messages})
+        facts = {"dropped_messages": notice.dropped_messages, "kept_turns": notice.kept_turns}
+        step = step.model_copy(update={"trim_id": trim_id, **facts})
         # Whoever cancels here must still find all of it done, or nothing.
         with trio.CancelScope(shield=True, deadline=trio.current_time() + TRIM_SECONDS):
             await self._recorder.context(step, told=True)
@@ -123,7 +125,9 @@ async def asked(trimmer: ContextTrimmer, given: Sequence[Iteration], prompt: str
     failure = f"The trimmer {trimmer.name!r} took longer than {SUMMARY_SECONDS:.0f} s."
     with trio.move_on_after(SUMMARY_SECONDS):
         try:
-            return await trimmer.trim(tuple(given), prompt)
+            return checked(await trimmer.trim(tuple(given), prompt))
+        except BadView as error:
+            failure = BAD_VIEW.format(name=trimmer.name, why=error)
         except Exception:
             log.exception("the context trimmer %r failed", trimmer.name)
             failure = f"The trimmer {trimmer.name!r} failed; the log has the details."

@@ -10,9 +10,11 @@ from runtime.history.estimate import RowPrice
 from runtime.history.prompt_mode import prompt_mode_calls
 from runtime.history.rounds import LoopChange, Output, spans
 from runtime.iterations import Iteration, IterationCall, IterationResult, TrimView
+from runtime.model import UsagePart
 from runtime.prompt_tools import visible_text
 from runtime.restore import arguments_object
 from runtime.rows import Row, ToolCall
+from runtime.unicode_text import mended
 
 
 class BadView(ValueError):
@@ -42,6 +44,46 @@ def _output(row: Row) -> str:
     return row.content if row.role == "tool" else row.content.removeprefix(f"{TOOL_RESULTS_PREFIX}\n")
 
 
+def checked(view: object) -> TrimView:
+    """What a trimmer answered, as it can be recorded and read again. Raises BadView, and whatever its
+    sequence raises.
+    """
+    if not isinstance(view, TrimView):
+        raise BadView("it is no TrimView")
+    history = tuple(view.history)
+    if not all(map(_is_whole, history)):
+        raise BadView("it has something else than rounds")
+    if not (isinstance(view.summary, str) and isinstance(view.failure, str)):
+        raise BadView("its summary or failure is no text")
+    return TrimView(
+        history,
+        trimmed=bool(view.trimmed),
+        persist=bool(view.persist),
+        summary=mended(view.summary),
+        failure=mended(view.failure),
+        usage=_checked_usage(view.usage),
+    )
+
+
+def _is_whole(one: object) -> bool:
+    """Whether it is a round whose calls and results are such, with texts in them."""
+    return (
+        isinstance(one, Iteration)
+        and all(isinstance(call, IterationCall) for call in one.tool_calls)
+        and all(isinstance(made, IterationResult) for made in one.tool_results)
+        and all(isinstance(made.output, str) for made in one.tool_results)
+    )
+
+
+def _checked_usage(usage: object) -> tuple[str, UsagePart] | None:
+    match usage:
+        case None:
+            return None
+        case (str(route), UsagePart() as part):
+            return mended(route), part
+    raise BadView("its usage is no pair of a route and a UsagePart")
+
+
 def change_of(given: Sequence[Iteration], view: TrimView) -> LoopChange:
     """What the view changes. Raises BadView."""
     places = {_ids(iteration): number for number, iteration in enumerate(given)}
@@ -66,4 +108,5 @@ def _new_outputs(number: int, before: Iteration, after: Iteration) -> list[Outpu
     if [result.id for result in before.tool_results] != [result.id for result in after.tool_results]:
         raise BadView("a call in it has lost its result")
     pairs = zip(before.tool_results, after.tool_results, strict=True)
-    return [(number, at, new.output) for at, (old, new) in enumerate(pairs) if old.output != new.output]
+    changed = [(at, new.output) for at, (old, new) in enumerate(pairs) if old.output != new.output]
+    return [(number, at, mended(text)) for at, text in changed]

@@ -39,7 +39,8 @@ def narrowed(history: History, change: LoopChange) -> Narrowed:
         view = LoopView(gone, change.outputs, before.folded)
     other.marks = replace(history.marks, view=view if view != LoopView() else None)
     if history.marks.rounds_cut:
-        other.marks = replace(other.marks, rounds_cut=_still_cut(history, other))
+        # A text that a pass has just written is to be read: what must be cut is decided anew with it.
+        other.marks = replace(other.marks, rounds_cut=0 if texts else _still_cut(history, other))
     return Narrowed(other, _rows_of(rounds, fresh), len(texts))
 
 

@@ -1,4 +1,4 @@
-"""When only the running turn is left and still does not fit: its oldest results become lines."""
+"""When nothing else can go and the running turn still does not fit: its oldest results become lines."""
 
 from dataclasses import dataclass, replace
 
@@ -31,7 +31,9 @@ def shorten_running_turn(
     full = budget.window - CAPACITY_MARGIN
     too_large = budget.window_known and load.request_tokens() > full
     refused = ceiling is not None and load.messages > ceiling
-    may = profile.running_turn_overflow == "shorten" and history.turn_count == 1
+    # A turn that is still there behind a trim is pinned, or so small that its breadcrumb would weigh more.
+    alone = history.turn_count == 1 or not history.beside.pins
+    may = profile.running_turn_overflow == "shorten" and alone
     if turn is None or not may or not (too_large or refused):
         return ShortenedTurn(load)
     room = min(budget.window - output_reserve(budget.window, route), full)

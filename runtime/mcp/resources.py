@@ -53,7 +53,7 @@ class ListResources:
     async def request(self, arguments: Mapping[str, object], context: ToolContext) -> ToolRequest:
         """Subject is `server:resources`, with the names of all servers that are asked."""
         asked = ",".join(server.name for server in self._asked(arguments))
-        return ToolRequest("other", f"{asked}:resources")
+        return ToolRequest("other", f"{asked}:resources", looks=True)
 
     async def run(self, arguments: Mapping[str, object], context: ToolContext) -> ToolOutcome:
         """Raises ToolError for a server that is not there."""
@@ -84,7 +84,7 @@ class ReadResource:
     async def request(self, arguments: Mapping[str, object], context: ToolContext) -> ToolRequest:
         """Subject is `server:uri`. Raises ToolError for arguments that name no resource."""
         server, uri = self._asked(arguments)
-        return ToolRequest("other", f"{server.name}:{uri}")
+        return ToolRequest("other", f"{server.name}:{uri}", looks=True)
 
     async def run(self, arguments: Mapping[str, object], context: ToolContext) -> ToolOutcome:
         """Raises ToolError: no such server, no such resource."""

@@ -4,8 +4,10 @@ Not the SDK's own transport: this one ends a child and all of its children withi
 bounds a line, and passes on why the child ended.
 """
 
+import json
 import logging
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -13,16 +15,18 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 
 import anyio
+import orjson
 import trio
 from anyio.streams.memory import MemoryObjectReceiveStream, MemoryObjectSendStream
 from mcp.shared.message import SessionMessage
-from mcp_types import jsonrpc_message_adapter
+from mcp_types import INVALID_REQUEST, ErrorData, JSONRPCError, JSONRPCMessage, jsonrpc_message_adapter
 
 from runtime.mcp.guard import GUARD
 from runtime.mcp.notes import TAIL, Notes
 from runtime.mcp.remote import ServerTrouble
 from runtime.mcp.settings import ServerSettings, Surroundings
 from runtime.mcp.text import one_line
+from runtime.unicode_text import mended
 
 LONGEST_LINE = 32 * 1024 * 1024
 OUTGOING = 32
@@ -50,6 +54,8 @@ BASE_VARIABLES = (
     else ["HOME", "LANG", "LC_ALL", "LC_CTYPE", "LOGNAME", "PATH", "SHELL", "TERM", "TMPDIR", "TZ", "USER"]
 )
 """What every child gets of our variables: nothing that could hold a key."""
+
+_HALF = re.compile(rb"\\u[dD][89a-fA-F]")
 
 Incoming = MemoryObjectReceiveStream[SessionMessage | Exception]
 Outgoing = MemoryObjectSendStream[SessionMessage]
@@ -130,7 +136,8 @@ async def _read(
             pieces.append(rest)
             held += len(rest)
             if held > LONGEST_LINE:
-                raise ServerTrouble(f"it sent a line of more than {LONGEST_LINE:,} bytes")
+                notes.exit = f"it sent a line of more than {LONGEST_LINE:,} bytes"
+                raise ServerTrouble(notes.exit)
     with trio.move_on_after(LAST_WORDS):
         await notes.last_words.wait()
     into.close()
@@ -140,13 +147,48 @@ async def _take(line: bytes, into: MemoryObjectSendStream[SessionMessage | Excep
     if not line.strip():
         return
     try:
-        message = jsonrpc_message_adapter.validate_json(line, by_name=False)
+        message = _understood(line)
     except ValueError:
         # A stray print: what it spoiled is told when the server turns out not to answer.
         notes.garbage = notes.garbage or line[:TAIL].decode(errors="replace")
         log.debug("MCP server %s wrote what is no message", notes.name)
+        refused = _refused(line)
+        if refused is not None:
+            await into.send(SessionMessage(refused))
         return
     await into.send(SessionMessage(message))
+
+
+def _understood(line: bytes) -> JSONRPCMessage:
+    """The message. A text that was cut within a character, which JavaScript sends as half a pair, is mended.
+
+    Raises ValueError.
+    """
+    try:
+        return jsonrpc_message_adapter.validate_json(line, by_name=False)
+    except ValueError:
+        if not _HALF.search(line):
+            raise
+    try:
+        text = json.dumps(json.loads(line), ensure_ascii=False)
+    except RecursionError as error:
+        raise ValueError(str(error)) from error
+    return jsonrpc_message_adapter.validate_json(mended(text), by_name=False)
+
+
+def _refused(line: bytes) -> JSONRPCError | None:
+    """For a broken answer an error in its place: who asked would wait for it until the time is up."""
+    try:
+        found = orjson.loads(line)
+    except ValueError:
+        return None
+    if not isinstance(found, dict) or found.keys().isdisjoint(("result", "error")):
+        return None
+    asked = found.get("id")
+    if isinstance(asked, bool) or not isinstance(asked, int | str):
+        return None
+    fault = ErrorData(code=INVALID_REQUEST, message="the answer does not follow the protocol")
+    return JSONRPCError(jsonrpc="2.0", id=asked, error=fault)
 
 
 async def _write(process: trio.Process, messages: MemoryObjectReceiveStream[SessionMessage]) -> None:

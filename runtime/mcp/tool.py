@@ -37,7 +37,7 @@ class McpTool:
 
     async def request(self, arguments: Mapping[str, object], context: ToolContext) -> ToolRequest:
         """Subject is `server:tool`, by the names that the settings and the server use."""
-        return ToolRequest("other", f"{self.server.name}:{self.remote.name}")
+        return ToolRequest("other", f"{self.server.name}:{self.remote.name}", looks=self.remote.looks)
 
     async def run(self, arguments: Mapping[str, object], context: ToolContext) -> ToolOutcome:
         """Raises ToolError: the server is not there, refused the call, or took too long."""

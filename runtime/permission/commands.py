@@ -13,6 +13,7 @@ from typing import NamedTuple
 from runtime.permission.faults import RuleError
 from runtime.permission.programs import (
     may_vary,
+    minds_its_folder,
     program_name,
     runs_others,
     safe_scope,
@@ -26,7 +27,8 @@ MOST_SUGGESTED = 3
 
 _IN_A_WORD = re.compile(r"[/.=:@,_-]\*$")
 _QUOTES = str.maketrans("", "", "\"'\\")
-_BETWEEN_WORDS = re.compile(r"[\s;&|(){}<>`$=,]+")
+# An = may stand between words (`A=b git push`) or within the value of an option (`git -c a=b push`).
+_BETWEEN = (re.compile(r"[\s;&|(){}<>`$=,]+"), re.compile(r"[\s;&|(){}<>`$,]+"))
 
 
 class CommandPattern(NamedTuple):
@@ -97,9 +99,10 @@ def is_hidden(line: Line) -> bool:
 
 
 def runs_a_file(command: Command) -> bool:
-    """Whether which program it is depends on the folder that it is started in."""
+    """Whether what it runs depends on the folder that it is started in."""
     program = command[0].text
-    return ("/" in program and not program.startswith("/")) or takes_a_script(program)
+    relative = "/" in program and not program.startswith("/")
+    return relative or takes_a_script(program) or minds_its_folder(program)
 
 
 def suggest(command: Command) -> str | None:
@@ -126,15 +129,19 @@ def _written(words: Sequence[str], *, more: bool) -> str | None:
 
 
 def _means(pattern: CommandPattern, words: tuple[str, ...]) -> bool:
-    if runs_others(words):
-        return _in_text(pattern, " ".join(words))
+    if runs_others(words) and _in_text(pattern, " ".join(words)):
+        return True
     if not _same_program(pattern.words[0], words[0]):
         return False
     return _leads(pattern.words[1:], words[1:]) if pattern.more else words[1:] == pattern.words[1:]
 
 
 def _in_text(pattern: CommandPattern, text: str) -> bool:
-    words = [word for word in _BETWEEN_WORDS.split(text.translate(_QUOTES)) if word]
+    plain = text.translate(_QUOTES)
+    return any(_in_words(pattern, [word for word in ends.split(plain) if word]) for ends in _BETWEEN)
+
+
+def _in_words(pattern: CommandPattern, words: Sequence[str]) -> bool:
     return any(
         _same_program(pattern.words[0], word) and _leads(pattern.words[1:], words[place + 1 :])
         for place, word in enumerate(words)

@@ -17,6 +17,7 @@ PLAN_REFUSAL = (
     "The session is in plan mode: nothing may be changed and no command run. "
     "Work out a plan. When it is ready, call exit_plan_mode with it; without that tool, show it and stop."
 )
+UNKNOWN_EFFECTS = "in plan mode nothing may be changed, and this tool may change something"
 NOT_PLANNING = "The session is not in plan mode, so there is nothing to leave: go on with the work."
 
 
@@ -53,9 +54,12 @@ def judge(tool: str, request: ToolRequest, mode: ModeId, policy: Policy) -> Verd
         )
     if base == "allow":
         return _by_mode(call, mode, policy)
-    # Leaving plan mode is a choice between two others, which no rule can make.
-    may_cover = request.action != "switch_mode"
-    return ALLOWED if may_cover and covered(call, policy) else _ask(call, policy)
+    if request.action == "switch_mode":
+        # A choice between two others, which no rule can make.
+        return _ask(call, policy)
+    if mode == "plan" and request.action == "other" and not request.looks:
+        return Verdict("ask", UNKNOWN_EFFECTS, never=_never(call, policy))
+    return ALLOWED if covered(call, policy) else _ask(call, policy)
 
 
 def _by_mode(call: Call, mode: ModeId, policy: Policy) -> Verdict:

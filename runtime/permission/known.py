@@ -81,8 +81,20 @@ FETCHING: Mapping[str, frozenset[str]] = {
 SUBCOMMANDS = words("git npm pnpm yarn pip pip3 uv poetry cargo go gh dotnet rustup make just task ruff")
 """Programs whose second word says what they do."""
 
-SCRIPTS = frozenset({("npm", "run"), ("npm", "run-script"), ("pnpm", "run"), ("yarn", "run")})
+SCRIPTS = frozenset(
+    {
+        *(("npm", "run"), ("npm", "run-script"), ("pnpm", "run"), ("yarn", "run")),
+        *(("git", "stash"), ("git", "remote"), ("git", "worktree"), ("uv", "cache")),
+        *(
+            ("gh", what)
+            for what in words("pr issue repo release run workflow auth secret variable gist cache")
+        ),
+    }
+)
 """Subcommands whose next word does."""
+
+TARGETS = frozenset({"make", "just", "task"})
+"""Programs that do what each of their words names: a prefix would let others follow."""
 
 PLAIN = words(
     """
@@ -118,10 +130,14 @@ _OPTIONS = {
     "go": "exec|toolexec|vettool|overlay|modfile|C",
     "make": "f|file|makefile|C|directory|eval|I|include-dir",
     "just": "f|justfile|d|working-directory|shell|c|command|set|chooser",
-    "pytest": "p|c|o|rootdir|confcutdir|override-ini|config-file|basetemp|pdbcls",
-    "mypy": "config-file|python-executable|install-types",
+    "pytest": "p|c|o|rootdir|confcutdir|override-ini|config-file|basetemp|pdbcls|junitxml|junit-xml|log-file|"
+    "debug|pastebin|report-log|cov-report|cov-config",
+    "mypy": "config-file|python-executable|install-types|junit-xml|cache-dir|shadow-file|any-exprs-report|"
+    "cobertura-xml-report|html-report|linecount-report|linecoverage-report|lineprecision-report|txt-report|"
+    "xml-report|xslt-html-report|xslt-txt-report",
     "ruff": "config",
-    "tsc": "p|project|b|build|plugins",
+    "tsc": "p|project|b|build|plugins|init|outDir|outFile|declarationDir|tsBuildInfoFile|generateTrace|"
+    "generateCpuProfile",
     "pip": "python",
     "gcc": "wrapper|fplugin|specs|B",
     "curl": "K|config|o|O|output|remote-name|output-dir|T|upload-file",
@@ -129,6 +145,12 @@ _OPTIONS = {
 }
 OPTIONS: Mapping[str, frozenset[str]] = {name: frozenset(text.split("|")) for name, text in _OPTIONS.items()}
 """Options, without dashes, that execute, write, or lead the program elsewhere. One letter: a short one."""
+
+READING_ARGUMENTS = words("pytest mypy tsc gcc clang javac")
+"""Programs that take further arguments out of the file behind an @."""
+
+BY_FOLDER = words("git hg")
+"""Programs that run what the settings of the folder say that they are started in, or of one above it."""
 
 ASSIGNING = frozenset({"make", "just"})
 """Programs for which a word with = sets a variable."""

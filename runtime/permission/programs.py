@@ -10,17 +10,22 @@ from typing import NamedTuple
 from runtime.permission.known import (
     ASSIGNING,
     BUILTINS,
+    BY_FOLDER,
     FETCHING,
     INTERPRETERS,
     NESTED,
     OPTIONS,
     PASSING,
     PLAIN,
+    READING_ARGUMENTS,
     RUNNERS,
     SCRIPTS,
     SUBCOMMANDS,
+    TARGETS,
 )
 
+_SIGNS = dict.fromkeys(ASSIGNING, "=") | dict.fromkeys(READING_ARGUMENTS, "@")
+"""What makes any word of a program's an option."""
 _VERSION = re.compile(r"(?<=[a-z])[-.]?[0-9]+(\.[0-9]+)*$")
 
 
@@ -40,9 +45,8 @@ def names_an_option(words: Sequence[str], start: int) -> bool:
         *(OPTIONS.get(f"{program} {word}", ()) for word in words[1:])
     )
     rest = words[start:]
-    return any(_is_option(word, known) for word in rest) or (
-        program in ASSIGNING and any("=" in word for word in rest)
-    )
+    sign = _SIGNS.get(program, "")
+    return any(_is_option(word, known) or (bool(sign) and sign in word) for word in rest)
 
 
 def _is_option(word: str, known: frozenset[str]) -> bool:
@@ -96,6 +100,11 @@ def runs_others(words: Sequence[str]) -> bool:
     return bool(NESTED.get(program, frozenset()).intersection(words)) or names_an_option(words, 1)
 
 
+def minds_its_folder(program: str) -> bool:
+    """Whether the program runs what the folder says that it is started in."""
+    return program_name(program) in BY_FOLDER
+
+
 def takes_a_script(program: str) -> bool:
     """Whether the program runs the file that its first argument names."""
     return program_name(program) in INTERPRETERS
@@ -132,7 +141,7 @@ def _scope_by_subcommand(program: str, words: Sequence[str]) -> Scope | None:
     if second in NESTED.get(program, ()):
         inner = safe_scope(words[2:]) if (program, second) in PASSING and len(words) > 2 else None
         return None if inner is None else Scope(inner.size + 2, inner.more)
-    if second.startswith("-") or second in FETCHING.get(program, ()):
+    if program in TARGETS or second.startswith("-") or second in FETCHING.get(program, ()):
         return whole
     if (program, second) in SCRIPTS:
         return Scope(3, more=True) if len(words) > 2 and not words[2].startswith("-") else whole

@@ -11,13 +11,12 @@ came under, as some servers insist. What is sent for empty text and broken argum
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import orjson
 
-from runtime.model import (
-    ModelRequest,
-    Segment,
-)
+from runtime.digest import shared_start
+from runtime.model import ModelRequest, Segment
 from runtime.providers.encoding import dumps, filled, is_blank, safe_arguments, unsent_image
 from runtime.providers.layout import thought_of
 from runtime.providers.openai_events import REASONING
@@ -41,10 +40,11 @@ class BodyShape:
 
 
 class BodyWriter:
-    """Writes bodies of one shape and keeps the head of the last one."""
+    """Writes bodies of one shape; what the last one began with is not put together again."""
 
     def __init__(self, shape: BodyShape) -> None:
         self._shape = shape
+        self._rows = MessageBytes()
         self._head = b""
         self._head_of: tuple[str, tuple[ToolSpec, ...]] | None = None
 
@@ -54,7 +54,7 @@ class BodyWriter:
         if self._head_of != head_of:
             self._head = _head(self._shape, request.model, request.tools)
             self._head_of = head_of
-        rows = all_messages(request.segments)
+        rows = self._rows.of(request.segments)
         return b"%b%b]%b}" % (self._head, rows, self._tail(request.max_output_tokens))
 
     def _tail(self, max_output_tokens: int | None) -> bytes:
@@ -87,15 +87,31 @@ def encoded(segment: Segment) -> bytes:
     """The segment's rows as JSON objects with commas between them, made on first use."""
     known = segment.encoded.get(CODEC)
     if known is None:
-        known = joined((dumps(message(row)), row, row) for row in sent_rows(segment))
+        known = joined((dumps(message(row)), row, row) for row in sent_rows(segment)).data
         segment.encoded[CODEC] = known
     return known
 
 
-def all_messages(segments: Iterable[Segment]) -> bytes:
-    """The rows of all segments, from their cached bytes."""
-    sent = ((segment, sent_rows(segment)) for segment in segments)
-    return joined((encoded(segment), rows[0], rows[-1]) for segment, rows in sent if rows)
+class MessageBytes:
+    """The rows of requests, from their segments' cached bytes. A request that goes on where the one before
+    ended costs what is new in it.
+    """
+
+    def __init__(self) -> None:
+        self._segments: tuple[Segment, ...] = ()
+        self._sent = Joined()
+
+    def of(self, segments: tuple[Segment, ...]) -> bytes:
+        """The rows of all segments, with commas between them."""
+        known = shared_start(self._segments, segments)
+        if known < len(self._segments):
+            self._sent, known = Joined(), 0
+        new = ((segment, sent_rows(segment)) for segment in segments[known:])
+        self._sent = joined(
+            ((encoded(segment), rows[0], rows[-1]) for segment, rows in new if rows), self._sent
+        )
+        self._segments = segments
+        return self._sent.data
 
 
 def sent_rows(segment: Segment) -> Sequence[Row]:
@@ -106,13 +122,24 @@ def sent_rows(segment: Segment) -> Sequence[Row]:
     return [row for row in rows if not _left_out(row)]
 
 
-def joined(pieces: Iterable[tuple[bytes, Row, Row]]) -> bytes:
-    """Pieces (bytes, first row, last row) with commas between them; where two user texts meet, one message.
+class Joined(NamedTuple):
+    """Rows as bytes, and the last of them; None without any."""
+
+    data: bytes = b""
+    last: Row | None = None
+
+
+NOTHING = Joined()
+
+
+def joined(pieces: Iterable[tuple[bytes, Row, Row]], start: Joined = NOTHING) -> Joined:
+    """Pieces (bytes, first row, last row) behind a start, with commas between them; where two user texts
+    meet, one message.
 
     Many models' templates refuse two user messages in a row, and the breadcrumb stands before a prompt.
     """
-    made: list[bytes] = []
-    before: Row | None = None
+    before = start.last
+    made = [] if before is None else [start.data]
     for data, first, last in pieces:
         if before is not None and _is_text(before) and _is_text(first):
             made[-1] = made[-1][: -len(USER_TAIL)]
@@ -120,7 +147,7 @@ def joined(pieces: Iterable[tuple[bytes, Row, Row]]) -> bytes:
         else:
             made += [b",", data] if made else [data]
         before = last
-    return b"".join(made)
+    return Joined(b"".join(made), before)
 
 
 def _is_text(row: Row) -> bool:

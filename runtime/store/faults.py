@@ -56,10 +56,11 @@ _BY_ERRNO = {
 class StoreTrouble(StoreError):
     """The store itself is in trouble: the same request may work later. `kind` tells why.
 
+    path: the file, or a server's address as it may be shown.
     Every other StoreError is a request that can never work (an id that is taken, a closed store).
     """
 
-    def __init__(self, kind: TroubleKind, path: Path, detail: str = "") -> None:
+    def __init__(self, kind: TroubleKind, path: Path | str, detail: str = "") -> None:
         sentence = _SENTENCES[kind].format(path=path)
         super().__init__(f"{sentence} ({detail})" if detail else sentence, data={"kind": kind.value})
         self.kind = kind

@@ -30,13 +30,15 @@ def live_holder(held: Held | None, now: float) -> Holder | None:
     return held.holder
 
 
-def taken(session_id: str, held: Held | None, holder: Holder, now: float) -> Held:
-    """The lease when `holder` asks for it. Raises SessionBusy."""
+def taken(
+    session_id: str, held: Held | None, holder: Holder, now: float, seconds: float | None = None
+) -> Held:
+    """The lease when `holder` asks for it, for so many seconds, LEASE_SECONDS without. Raises SessionBusy."""
     refuse_others(session_id, held, holder.id, now)
     fence = 0 if held is None else held.fence
     if held is None or held.holder is None or held.holder.id != holder.id:
         fence += 1
-    return Held(fence, holder, now + LEASE_SECONDS)
+    return Held(fence, holder, now + (LEASE_SECONDS if seconds is None else seconds))
 
 
 def check(lease: Lease, held: Held | None, now: float) -> None:

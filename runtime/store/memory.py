@@ -1,7 +1,8 @@
 """A store that lives and dies with the process: for embedding and for tests. Knows no disk."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import replace
 from importlib import import_module
 
@@ -10,6 +11,7 @@ import trio
 from runtime.store.cursor import decode, encode, place_of
 from runtime.store.faults import closed, fork_taken, id_taken, no_session, no_source
 from runtime.store.leasing import LEASE_SECONDS, Held, check, live_holder, refuse_others, taken
+from runtime.store.watching import Changed, Watchers
 from runtime.stored import (
     UNCHANGED,
     HeadChange,
@@ -43,6 +45,7 @@ class MemoryStore:
         self._transcripts: dict[str, _Transcript] = {}
         self._clock = clock
         self._closed = False
+        self._watchers = Watchers()
         self.leases: Leases = MemoryLeases(self._transcripts, clock)
 
     async def create_session(self, record: SessionRecord) -> None:
@@ -51,6 +54,7 @@ class MemoryStore:
         if record.session_id in self._transcripts:
             raise id_taken(record.session_id)
         self._transcripts[record.session_id] = _Transcript(record)
+        self._watchers.tell(record.session_id)
 
     async def session(self, session_id: str) -> SessionRecord | None:
         """See the port."""
@@ -85,6 +89,7 @@ class MemoryStore:
                 found.seqs[entry.key] = seq = len(found.entries) + 1
                 found.entries.append(replace(entry, seq=seq))
         found.head = changed_head(found.head, head)
+        self._watchers.tell(session_id)
 
     async def entries(self, session_id: str, *, after: int = 0, limit: int = 500) -> list[StoredEntry]:
         """See the port."""
@@ -125,6 +130,7 @@ class MemoryStore:
         self._transcripts[record.session_id] = made = _Transcript(record)
         made.entries = source.entries[: max(up_to, 0)]
         made.seqs = {entry.key: entry.seq for entry in made.entries}
+        self._watchers.tell(record.session_id)
 
     async def purge(self, older_than: str) -> int:
         """See the port."""
@@ -139,9 +145,17 @@ class MemoryStore:
             del self._transcripts[name]
         return len(old)
 
+    @asynccontextmanager
+    async def watch(self) -> AsyncIterator[AsyncIterator[frozenset[str]]]:
+        """See the port."""
+        await self._enter()
+        with self._watchers.joined() as watcher:
+            yield Changed(watcher)
+
     async def aclose(self) -> None:
         """See the port."""
         self._closed = True
+        self._watchers.end()
         await trio.lowlevel.checkpoint()
 
     async def _enter(self) -> None:

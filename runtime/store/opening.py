@@ -9,21 +9,22 @@ from runtime.store.paths import default_store_path
 from runtime.stored import Store
 
 MEMORY = "memory"
+USABLE = 'use "memory", the path of a file, or postgresql://…'
 
 
 def open_store(
     target: str | Path | None = None, *, on_trouble: Callable[[str], None], eager: bool = False
 ) -> Store:
-    """The store that `target` names: "memory", a path, or None for the default path.
+    """The store that `target` names: "memory", a path, the address of a server, or None for the default path.
 
-    Touches no disk itself; the file is opened at the first use, or with `eager` in the background right
-    away. on_trouble gets a sentence for the person, once per trouble, in trio's thread; the store goes on
-    in memory meanwhile. Raises ConfigError on a URL.
+    Touches no disk itself; the file, or the server, is opened at the first use, or a file with `eager` in the
+    background right away. on_trouble gets a sentence for the person, once per trouble, in trio's thread; the
+    store goes on in memory meanwhile. Raises ConfigError on an address that cannot be used.
     """
     if target == MEMORY:
         return MemoryStore()
     if "://" in str(target):
-        raise ConfigError(f'store = "{target}": use "memory" or the path of a file')
+        return _open_server(str(target), on_trouble)
     return _open_file(_path_of(target), on_trouble, eager)
 
 
@@ -31,11 +32,28 @@ def _path_of(target: str | Path | None) -> Path:
     return Path(target).expanduser().absolute() if target else default_store_path()
 
 
+def _open_server(address: str, on_trouble: Callable[[str], None]) -> Store:
+    from runtime.store.address import is_address, masked
+
+    if not is_address(address):
+        raise ConfigError(f'store = "{masked(address)}": {USABLE}')
+    try:
+        from runtime.store.postgres import PostgresStore
+        from runtime.store.postgres_link import unreadable
+    except ImportError as error:
+        raise ConfigError(
+            f"store = \"{masked(address)}\" needs a driver ({error}): pip install 'wholeturn[postgres]'"
+        ) from error
+    if fault := unreadable(address):
+        raise ConfigError(f'store = "{masked(address)}": {fault}')
+    from runtime.store.resilient import ResilientStore
+
+    return ResilientStore(PostgresStore(address), on_trouble=on_trouble)
+
+
 def _open_file(path: Path, on_trouble: Callable[[str], None], eager: bool) -> Store:
     from runtime.store.resilient import ResilientStore
     from runtime.store.sqlite import SqliteStore
 
-    store = SqliteStore(path, on_repair=on_trouble)
-    if eager:
-        store.warm_up()
+    store = SqliteStore(path, on_repair=on_trouble, eager=eager)
     return ResilientStore(store, on_trouble=on_trouble)

@@ -31,6 +31,7 @@ from runtime.store.unsaved import (
     merged_entries,
     stored_of,
 )
+from runtime.store.watching import Changed, Watchers, either
 from runtime.stored import (
     UNCHANGED,
     HeadChange,
@@ -58,6 +59,7 @@ class ResilientStore:
         self._tracks: dict[str, Track] = {}
         self._reported: set[TroubleKind] = set()
         self._closed = False
+        self._watchers = Watchers()
         self.leases: Leases = ResilientLeases(self, inner.leases, self._report)
 
     async def create_session(self, record: SessionRecord) -> None:
@@ -160,11 +162,20 @@ class ResilientStore:
                 removed += await self.delete_session(track.session_id)
         return removed + await self._inner.purge(older_than)
 
+    @asynccontextmanager
+    async def watch(self) -> AsyncIterator[AsyncIterator[frozenset[str]]]:
+        """See the port. What is kept in memory is seen in this process."""
+        self._refuse_when_closed()
+        async with self._inner.watch() as stored:
+            with self._watchers.joined() as watcher:
+                yield Changed(watcher, either(stored))
+
     async def aclose(self) -> None:
         """Store what can be stored, say what could not, close."""
         if self._closed:
             return
         self._closed = True
+        self._watchers.end()
         with trio.CancelScope(shield=True):
             await self._catch_up()
             left = self._unsaved()
@@ -213,6 +224,7 @@ class ResilientStore:
             if not known and not isinstance(change, Created):
                 raise no_session(track.session_id)
         track.changes.append(change)
+        self._watchers.tell(track.session_id)
 
     async def _flush(self, track: Track, mine: Change | None = None) -> None:
         """Store the oldest changes, until one cannot be stored. Its lock is held by the caller.

@@ -21,12 +21,17 @@ async def search(store: Store, session_id: str, query: str, limit: int, before_t
     if not phrases or limit <= 0:
         return []
     found = await _found(page, phrases, await before_entry(store, session_id, before_turn))
-    counts = [sum(phrase in held for _, held in found) for phrase in range(len(phrases))]
-    scored = ((round(sum(1 / counts[phrase] for phrase in held), 9), seq) for seq, held in found)
     hits: list[Hit] = []
-    for _score, seq in nlargest(limit, scored):
+    for seq in best(found, len(phrases), limit):
         hits += [hit(entry, phrases) for entry in await page(after=seq - 1, limit=1)]
     return hits
+
+
+def best(found: list[tuple[int, list[int]]], phrases: int, limit: int) -> list[int]:
+    """The entries that count most, best first; of equal ones the newest. found: (seq, the phrases in it)."""
+    counts = [sum(phrase in held for _, held in found) for phrase in range(phrases)]
+    scored = ((round(sum(1 / counts[phrase] for phrase in held), 9), seq) for seq, held in found)
+    return [seq for _score, seq in nlargest(limit, scored)]
 
 
 async def before_entry(store: Store, session_id: str, before_turn: str | None) -> int | None:

@@ -3,7 +3,8 @@
 import sqlite3
 import time
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -19,6 +20,7 @@ from runtime.store.pulse import Pulse
 from runtime.store.readers import Readers
 from runtime.store.sqlite_leases import SqliteLeases
 from runtime.store.storefile import StoreFile
+from runtime.store.watching import Changed, Watchers
 from runtime.store.writer import Writer
 from runtime.stored import (
     UNCHANGED,
@@ -41,7 +43,7 @@ class SqliteStore:
 
     patience: seconds to wait for another program's lock before StoreTrouble. on_repair: told, in trio's
     thread, when a damaged file was replaced by what could be read of it. clock: seconds since 1970, the same
-    for all processes that use the file.
+    for all processes that use the file. eager: begin to open the file in the background right away.
     """
 
     def __init__(
@@ -51,8 +53,8 @@ class SqliteStore:
         on_repair: Callable[[str], None] = lambda _told: None,
         patience: float = 5.0,
         clock: Callable[[], float] = time.time,
+        eager: bool = False,
     ) -> None:
-        self._path = path
         self._on_repair = on_repair
         self._clock = clock
         self._file = StoreFile(path, patience=patience)
@@ -68,15 +70,15 @@ class SqliteStore:
         self.leases: Leases = SqliteLeases(self._write, pulse, clock)
         self._repairs: deque[str] = deque()
         self._limiter = trio.CapacityLimiter(_READS_AT_ONCE)
+        self._watchers = Watchers()
         self._closed = False
-
-    def warm_up(self) -> None:
-        """Begin to open the file in the background, so that the first call need not wait for it."""
-        self._writer.warm_up()
+        if eager:
+            self._writer.warm_up()
 
     async def create_session(self, record: SessionRecord) -> None:
         """See the port."""
         await self._write(changes.create(record))
+        self._watchers.tell(record.session_id)
 
     async def session(self, session_id: str) -> SessionRecord | None:
         """See the port."""
@@ -97,6 +99,7 @@ class SqliteStore:
     ) -> None:
         """See the port."""
         await self._write(changes.append(session_id, entries, head, lease, self._clock()))
+        self._watchers.tell(session_id)
 
     async def entries(self, session_id: str, *, after: int = 0, limit: int = 500) -> list[StoredEntry]:
         """See the port."""
@@ -122,6 +125,7 @@ class SqliteStore:
     async def fork_session(self, record: SessionRecord, source_id: str, *, up_to: int) -> None:
         """See the port."""
         await self._write(changes.fork(record, source_id, up_to))
+        self._watchers.tell(record.session_id)
 
     async def purge(self, older_than: str) -> int:
         """See the port."""
@@ -131,9 +135,20 @@ class SqliteStore:
             total += removed
         return total
 
+    @asynccontextmanager
+    async def watch(self) -> AsyncIterator[AsyncIterator[frozenset[str]]]:
+        """See the port. Other processes' changes are seen after a tenth of a second."""
+        self._refuse_when_closed()
+        await self._open()
+        watch = import_module("runtime.store.sqlite_watch").SqliteWatch(self._in_thread)
+        with self._watchers.joined() as watcher:
+            await watch.compare()
+            yield Changed(watcher, watch.look)
+
     async def aclose(self) -> None:
         """See the port."""
         self._closed = True
+        self._watchers.end()
         with trio.CancelScope(shield=True):
             # Readers first: the last connection to close tidies the write-ahead log away.
             await trio.to_thread.run_sync(self._readers.pause)
@@ -183,7 +198,7 @@ class SqliteStore:
         try:
             return await trio.to_thread.run_sync(self._readers.run, query, limiter=self._limiter)
         except (sqlite3.Error, UnicodeEncodeError) as error:
-            raise translate(error, self._path) from error
+            raise translate(error, self._file.path) from error
 
     def _repair_file(self) -> None:
         self._readers.pause()

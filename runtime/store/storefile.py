@@ -1,5 +1,6 @@
 """One store file as one process holds it: its lock, its connections, its repair. Knows no SQL, no thread."""
 
+import os
 import sqlite3
 from pathlib import Path
 
@@ -21,7 +22,8 @@ class StoreFile:
     """
 
     def __init__(self, path: Path, *, patience: float) -> None:
-        self.path = path
+        # By whatever name it is opened: its lock, and what a repair makes, belong beside the file itself.
+        self.path = Path(os.path.realpath(path)) if path.is_symlink() else path
         self._patience = patience
         self._lock: LockFile | None = None
 

@@ -14,6 +14,8 @@ def is_public(address: str) -> bool:
     inner = _inner(found)
     if inner is not None:
         return is_public(str(inner))
+    if isinstance(found, IPv6Address) and found.is_site_local:
+        return False
     return found.is_global and not (found.is_multicast or found.is_reserved or found.is_unspecified)
 
 

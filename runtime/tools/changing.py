@@ -4,6 +4,7 @@ Knows no tool. What the session has not seen in its present form is not overwrit
 """
 
 import os
+import stat
 from dataclasses import dataclass
 
 import trio
@@ -19,6 +20,8 @@ from runtime.tools.replacing import like
 from runtime.tools.roots import Place, locate
 from runtime.tools.sensitive import hides_something
 from runtime.tools.whole_text import WholeText, read_whole, to_bytes
+
+_WRITABLE = stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +48,13 @@ class Before:
 
 
 async def look(raw: str, context: ToolContext) -> Before:
-    """The file that `raw` leads to. Raises ToolError: outside, unseen characters, special, binary, stale."""
+    """The file that `raw` leads to. Raises ToolError: outside, unseen characters, special, binary, stale,
+    read-only.
+    """
     place, file = await in_thread(lambda _: _on_disk(raw, context))
     buffer = await editor_text(place, file.status.st_size if file else 0, context)
-    if buffer is not None and file is not None and file.mark:
-        buffer = buffer.removeprefix("\ufeff")
+    if buffer is not None and file is not None:
+        buffer = None if _is_garbled(buffer, file) else buffer.removeprefix("\ufeff" if file.mark else "")
     before = Before(place, file, buffer)
     _refuse_stale(before, context)
     return before
@@ -82,7 +87,14 @@ def _on_disk(raw: str, context: ToolContext) -> tuple[Place, WholeText | None]:
     file = read_whole(place)
     if file is None and hides_something("/".join(place.parts)):
         raise ToolError(f"{shorten(place.shown)} holds characters that cannot be seen; choose another name")
+    if file is not None and not file.status.st_mode & _WRITABLE:
+        raise ToolError(f"{shorten(place.shown)} is read-only: nobody may write it, by its mode")
     return place, file
+
+
+def _is_garbled(buffer: str, file: WholeText) -> bool:
+    """Whether a client took a file of another encoding for UTF-8: what it gives is no text of anybody's."""
+    return not file.is_plain and any(sign in buffer and sign not in file.text for sign in "\ufffd\0")
 
 
 def _refuse_stale(before: Before, context: ToolContext) -> None:

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from time import monotonic
 
 from runtime.errors import ToolError
 from runtime.seen import Digest, Stamp, digest
@@ -18,6 +19,8 @@ _SAMPLE = 64 * 1024
 _CHUNK = 1024 * 1024
 _COUNTED = 32 * 1024 * 1024
 """Up to this size, bytes, a file is read to its end to tell how many lines it has."""
+SECONDS = 20.0
+"""The longest search for a line far inside a file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +65,7 @@ def look(place: Place) -> TextFile | None:
 def read(place: Place, file: TextFile, first: int, count: int | None, stopped: Callable[[], bool]) -> Reading:
     """Lines from `first` on (1-based), at most `count` and MAX_TEXT characters. Streams.
 
-    Raises ToolError; FileNotFoundError when it went away.
+    Raises ToolError, also when the lines are too far inside; FileNotFoundError when it went away.
     """
     decoder, made = Decoder(file.encoding), Digest()
     with opened_file(place) as descriptor:
@@ -111,9 +114,12 @@ def _decoded(
     os.lseek(descriptor, file.encoding.mark, os.SEEK_SET)
     # A file that grows as fast as it is read has no end: what was there at first is enough.
     left = max(os.fstat(descriptor).st_size, _COUNTED)
+    until = monotonic() + SECONDS
     while left > 0 and (data := _read(descriptor, _CHUNK, place)):
         if stopped():
             return
+        if monotonic() > until:
+            raise ToolError(f"{shorten(place.shown)} is too large to find lines so far inside it; search it")
         left -= len(data)
         yield decoder.feed(data)
     yield decoder.feed(b"", final=True)

@@ -93,5 +93,5 @@ def _outcome(page: Page, stopped: Callable[[], bool]) -> ToolOutcome:
 def _decoded(page: Page) -> str:
     try:
         return page.body.decode(page.charset or "utf-8", "replace")
-    except LookupError:
+    except (LookupError, UnicodeError):
         return page.body.decode("utf-8", "replace")

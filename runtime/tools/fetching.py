@@ -85,8 +85,10 @@ class CheckedBackend(httpcore2.AsyncNetworkBackend):
     async def _addresses(self, host: str, port: int) -> list[str]:
         try:
             found = await self._resolve(host, port)
-        except OSError as error:
-            raise ToolError(f"{shorten(host)} cannot be found ({error.strerror or error})") from error
+        except (OSError, UnicodeError) as error:
+            # A name of more or fewer letters than names may have is an error of its encoding.
+            why = error.strerror if isinstance(error, OSError) else "no name can be so"
+            raise ToolError(f"{shorten(host)} cannot be found ({why or error})") from error
         for address in found:
             if not self._private and not is_public(address):
                 raise ToolError(f"{shorten(host)} leads to {address}, which is no address of the public web")

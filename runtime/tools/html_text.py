@@ -16,6 +16,8 @@ _BLOCKS = frozenset(
 _LEADS = {"li": "- ", **{f"h{level}": f"{'#' * level} " for level in range(1, 7)}}
 _CELLS = frozenset({"td", "th"})
 _PIECE = 65536
+_OPEN_END = 2000
+"""Characters looked at of a tag or remark that the page ends in: each `<` there is tried to the end."""
 
 
 def html_to_text(html: str, base: str, stopped: Callable[[], bool] = lambda: False) -> str:
@@ -25,7 +27,7 @@ def html_to_text(html: str, base: str, stopped: Callable[[], bool] = lambda: Fal
         if stopped():
             break
         reader.feed(html[at : at + _PIECE])
-    reader.close()
+    reader.finish()
     lines = (line.rstrip() for line in "".join(reader.parts).split("\n"))
     return re.sub(r"\n{3,}", "\n\n", "\n".join(lines)).strip("\n")
 
@@ -40,11 +42,22 @@ class _Reader(HTMLParser):
         self._link = ""
         self._link_at = 0
 
+    def finish(self) -> None:
+        """The page has ended. Of what it left open a browser shows nothing."""
+        if self.rawdata.startswith("<"):
+            self.rawdata = self.rawdata[:_OPEN_END]
+        self.close()
+
+    def parse_marked_section(self, i: int, report: bool = True) -> int:
+        """`<![if IE]>`: a remark to browsers. The parser's own reading fails at some."""
+        return self.parse_bogus_comment(i)
+
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         if tag in _SKIPPED:
             if tag == "nav" and not self._skipping:
                 self._break()
-            self._skipping.append(tag)
+            if tag not in self._skipping:
+                self._skipping.append(tag)
         elif not self._skipping:
             self._open(tag, dict(attrs))
 

@@ -67,9 +67,22 @@ def shown(path: Path, roots: Sequence[Path]) -> str:
 
 def relative(path: Path, roots: Sequence[Path]) -> str:
     """As `shown`, without quotes."""
-    if roots and path.is_relative_to(roots[0]):
-        return str(path.relative_to(roots[0]))
-    return str(path)
+    rest = below(path, roots[0]) if roots else None
+    return str(path) if rest is None else rest or "."
+
+
+def below(path: Path, folder: Path) -> str | None:
+    """What of an absolute path stands below the folder, '' for the folder itself; None: it is elsewhere.
+
+    By spelling alone, as `Path.relative_to`, in a tenth of its time: every tool call asks several times.
+    """
+    if _ON_WINDOWS:
+        return str(path.relative_to(folder)).removeprefix(".") if path.is_relative_to(folder) else None
+    text, above = str(path), str(folder)
+    if text == above:
+        return ""
+    prefix = above if above.endswith("/") else f"{above}/"
+    return text[len(prefix) :] if text.startswith(prefix) else None
 
 
 def _refuse_impossible(text: str) -> None:

@@ -13,6 +13,7 @@ from runtime.seen import Stamp, digest
 from runtime.tools import disk_text
 from runtime.tools.arguments import Arguments, Parameter, check, tool_spec
 from runtime.tools.editor import editor_text
+from runtime.tools.nearby import look
 from runtime.tools.nearest import missing
 from runtime.tools.offload import in_thread
 from runtime.tools.paths import lexical, shorten, shown
@@ -63,7 +64,7 @@ class ReadFile:
         given = check(self.spec.name, _PARAMETERS, arguments)
         raw, first = given.text("path"), given.integer("line", 1)
         count = given.integer("limit", 0) or None
-        place, file = await in_thread(lambda _: _look(raw, context))
+        place, file = await look(raw, context, lambda: _look(raw, context))
         buffer = await editor_text(place, file.size if file else 0, context)
         if buffer is not None:
             context.seen.note(place.path, Stamp(digest(buffer)))

@@ -4,6 +4,7 @@ A model writes line feeds whatever the file has: the endings of the file decide.
 """
 
 import difflib
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -53,7 +54,7 @@ def _one(text: str, edit: Edit, where: str) -> tuple[str, int]:
             return text.replace(old, new), count
         if count:
             raise ToolError(where + _ambiguous(text, old, count))
-    raise ToolError(where + _missing(text, edit))
+    return _whatever_ends_lines(text, edit, where)
 
 
 def _spellings(edit: Edit) -> list[tuple[str, str]]:
@@ -61,6 +62,22 @@ def _spellings(edit: Edit) -> list[tuple[str, str]]:
     plain = edit.old.replace("\r\n", "\n"), edit.new.replace("\r\n", "\n")
     dos = plain[0].replace("\n", "\r\n"), plain[1].replace("\n", "\r\n")
     return list(dict.fromkeys([(edit.old, edit.new), plain, dos]))
+
+
+def _whatever_ends_lines(text: str, edit: Edit, where: str) -> tuple[str, int]:
+    """The same for a piece of the file with both kinds of endings; its first is that of the new text."""
+    old, new = (given.replace("\r\n", "\n") for given in (edit.old, edit.new))
+    expression = re.compile("\r?\n".join(map(re.escape, old.split("\n"))))
+    count = len(expression.findall(text)) if "\r\n" in text and "\n" in old else 0
+    if not count:
+        raise ToolError(where + _missing(text, edit))
+    if count > 1 and not edit.everywhere:
+        raise ToolError(f"{where}old stands at {count} places; give more of the text around it, or set all")
+
+    def filled(found: re.Match[str]) -> str:
+        return new.replace("\n", "\r\n") if found[0].partition("\n")[0].endswith("\r") else new
+
+    return expression.sub(filled, text), count
 
 
 def _ambiguous(text: str, old: str, count: int) -> str:

@@ -1,7 +1,7 @@
 """What a call on a path wants to do, told before it runs. Looks at names and ignore files alone."""
 
 from runtime.ports import ToolAction, ToolContext, ToolRequest
-from runtime.tools.offload import in_thread
+from runtime.tools.nearby import look
 from runtime.tools.paths import quote
 from runtime.tools.roots import Place, inside, resolve
 from runtime.tools.sensitive import hides_something, is_secret, risk_of_writing
@@ -11,7 +11,7 @@ _UNSEEN = "its name holds characters that cannot be seen"
 
 async def path_request(action: ToolAction, raw: str, context: ToolContext) -> ToolRequest:
     """A call that reads, lists or changes one path. Raises ToolError for what can name no file."""
-    return await in_thread(lambda _: _request(action, raw, context))
+    return await look(raw, context, lambda: _request(action, raw, context))
 
 
 def _request(action: ToolAction, raw: str, context: ToolContext) -> ToolRequest:

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from runtime.errors import ToolError
 from runtime.ports import ToolContext
-from runtime.tools.paths import absolute, quote, relative, shorten
+from runtime.tools.paths import absolute, below, quote, relative, shorten
 
 _NOFOLLOW = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 # A folder on the way needs only search permission where the system can ask for just that.
@@ -76,7 +76,7 @@ def resolve(raw: str, context: ToolContext) -> Path:
         resolved = Path(os.path.realpath(wanted))
     except (OSError, ValueError) as error:
         raise ToolError(f"path cannot be resolved: {shorten(quote(raw))}") from error
-    if any(resolved.is_relative_to(kernel) for kernel in _KERNEL):
+    if any(below(resolved, kernel) is not None for kernel in _KERNEL):
         raise ToolError(f"{shorten(quote(raw))} is no file but the kernel's own ({quote(str(resolved))})")
     return resolved
 
@@ -84,9 +84,12 @@ def resolve(raw: str, context: ToolContext) -> Path:
 def locate(raw: str, context: ToolContext) -> Place:
     """The place that `raw` leads to now; it need not exist.
 
-    Raises ToolError when it is outside the roots and was not granted.
+    Raises ToolError when it is outside the roots and was not granted, or was judged when it led elsewhere.
     """
     resolved = resolve(raw, context)
+    if context.judged and resolved not in context.judged:
+        given, target = shorten(quote(raw)), shorten(quote(str(resolved)))
+        raise ToolError(f"{given} leads to {target} now, and led elsewhere when it was allowed; try again")
     place = inside(resolved, context)
     if place is None:
         raise ToolError(_outside(raw, resolved, context))
@@ -96,14 +99,19 @@ def locate(raw: str, context: ToolContext) -> Place:
 def inside(resolved: Path, context: ToolContext) -> Place | None:
     """The place of a resolved path; None when it is outside the roots and was not granted."""
     for root in context.roots:
-        if resolved.is_relative_to(root):
-            parts = resolved.relative_to(root).parts
-            return Place(root, parts, quote(relative(resolved, context.roots)))
+        rest = below(resolved, root)
+        if rest is not None:
+            return Place(root, _names(rest), quote(relative(resolved, context.roots)))
     for granted in context.granted:
-        if resolved.is_relative_to(granted):
+        if below(resolved, granted) is not None:
             # The root of the place is the folder above, so that a file too has a name below it.
-            return Place(granted.parent, resolved.relative_to(granted.parent).parts, quote(str(resolved)))
+            rest = below(resolved, granted.parent) or ""
+            return Place(granted.parent, _names(rest), quote(str(resolved)))
     return None
+
+
+def _names(rest: str) -> tuple[str, ...]:
+    return tuple(rest.split(os.sep)) if rest else ()
 
 
 def kind(mode: int) -> str:

@@ -5,9 +5,11 @@ that knows no case would, with characters that cannot be seen left out.
 """
 
 import os
+import re
 import unicodedata
-from collections.abc import Iterable, Sequence
-from fnmatch import fnmatchcase
+from collections.abc import Sequence
+from fnmatch import translate
+from functools import lru_cache
 
 from runtime.tools.globs import rules
 from runtime.tools.ignore_files import IGNORE_FILES, Layer, ignored, lines_of
@@ -69,11 +71,12 @@ _AGENT_IGNORE_FILES = (".aiignore", ".aiexclude", ".cursorignore")
 """Ignore files that are made for agents: whatever they name is kept from them."""
 
 _RUN_BY_OTHERS = (
-    ((".git",), "git runs or follows what is written there"),
+    ((".git", ".hg"), "git runs or follows what is written there"),
     ((".husky", ".githooks"), "git runs what is written there"),
-    ((".vscode", ".idea", ".zed"), "the editor may run what is written there"),
+    ((".vscode", ".idea", ".zed", ".devcontainer"), "the editor may run what is written there"),
     ((".github", ".gitlab-ci.yml", ".circleci"), "a build server runs what is written there"),
     ((".wholeturn.toml", ".wholeturn"), "it holds this agent's own settings"),
+    ((".claude", ".cursor", ".gemini", ".codex", ".mcp.json"), "another agent may run what is written there"),
     ((".bashrc", ".bash_profile", ".profile", ".zshrc", ".zshenv", ".envrc"), "a shell runs it at its start"),
 )
 _UNSEEN = frozenset("\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0\u034f") | {
@@ -81,6 +84,7 @@ _UNSEEN = frozenset("\u115f\u1160\u17b4\u17b5\u2800\u3164\uffa0\u034f") | {
 }
 
 
+@lru_cache(maxsize=1024)
 def plain(name: str) -> str:
     """The name as a careless reader or file system takes it: no case, no marks that cannot be seen."""
     folded = unicodedata.normalize("NFKC", name).casefold()
@@ -94,7 +98,7 @@ def hides_something(path: str) -> bool:
 
 def is_secret(place: Place) -> bool:
     """Whether the file may hold secrets. Reads the ignore files above it: blocks on the disk."""
-    return has_secret_name(place.path.parts) or _is_named_by_ignore_rules(place)
+    return has_secret_name((*place.root.parts, *place.parts)) or _is_named_by_ignore_rules(place)
 
 
 def has_secret_name(parts: Sequence[str]) -> bool:
@@ -108,11 +112,19 @@ def has_secret_name(parts: Sequence[str]) -> bool:
 def risk_of_writing(parts: Sequence[str]) -> str:
     """Why a change of this path is more than a change of a text; '' when it is not."""
     names = {plain(part) for part in parts}
+    if parts and plain(parts[-1]) == "head":
+        # With `objects` and `refs` beside it, git runs what the file `config` there says.
+        return "git takes the folder of a file of this name for a repository"
     return next((why for risky, why in _RUN_BY_OTHERS if not names.isdisjoint(risky)), "")
 
 
-def _matches(name: str, globs: Iterable[str]) -> bool:
-    return any(fnmatchcase(name, glob) for glob in globs)
+def _matches(name: str, globs: tuple[str, ...]) -> bool:
+    return _one_of(globs).match(name) is not None
+
+
+@lru_cache(maxsize=8)
+def _one_of(globs: tuple[str, ...]) -> re.Pattern[str]:
+    return re.compile("|".join(map(translate, globs)))
 
 
 def _is_named_by_ignore_rules(place: Place) -> bool:
@@ -128,6 +140,8 @@ def _is_named_by_ignore_rules(place: Place) -> bool:
         prefix = "".join(f"{part}/" for part in place.parts[:depth])
         for name in (*IGNORE_FILES, *_AGENT_IGNORE_FILES):
             lines = lines_of(os.path.join(root, prefix + name))
+            if not lines:
+                continue
             if name in IGNORE_FILES:
                 own.append(Layer(prefix, rules(line for line in lines if _names_something(line))))
             else:

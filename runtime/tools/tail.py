@@ -7,7 +7,6 @@ _ESCAPES = re.compile(
     r"|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)?"  # titles, links
     r"|\x1b[ -/]*[0-~]"
 )
-_OVERWRITTEN = re.compile(r"[^\n]*\r(?=[^\n])")
 _CONTROLS = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f]")
 
 
@@ -44,5 +43,6 @@ class Tail:
 
 def readable(text: str) -> str:
     """Without what only a terminal can show: colours, lines that were overwritten, control characters."""
-    text = _ESCAPES.sub("", text).replace("\r\n", "\n")
-    return _CONTROLS.sub("", _OVERWRITTEN.sub("", text).replace("\r", ""))
+    lines = _ESCAPES.sub("", text).replace("\r\n", "\n").split("\n")
+    # What stands before a return was written over, unless nothing came behind it.
+    return _CONTROLS.sub("", "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in lines))

@@ -1,11 +1,12 @@
 """What every store must do, whatever it is made of. Knows the port only."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import trio
+from _pytest.mark import ParameterSet
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,9 +14,11 @@ from runtime.errors import InvalidParams, StoreError
 from runtime.store.faults import StoreTrouble, TroubleKind
 from runtime.store.memory import MemoryStore
 from runtime.store.opening import open_store
+from runtime.store.postgres import PostgresStore
 from runtime.store.resilient import ResilientStore
 from runtime.store.sqlite import SqliteStore
 from runtime.stored import UNCHANGED, HeadChange, SessionRecord, Store, StoredEntry
+from tests.postgres import address_of
 
 MakeStore = Callable[[Path], Store]
 
@@ -46,11 +49,24 @@ STORES: dict[str, MakeStore] = {
     "resilient-sqlite": lambda folder: open_store(folder / "s.db", on_trouble=fail),
     "resilient-in-trouble": lambda _folder: ResilientStore(RefusingStore(), on_trouble=lambda _told: None),
     "eager-sqlite": lambda folder: open_store(str(folder / "s.db"), on_trouble=fail, eager=True),
+    "postgres": lambda folder: PostgresStore(address_of(folder)),
+    "resilient-postgres": lambda folder: open_store(address_of(folder), on_trouble=fail),
 }
-DURABLE = [name for name in STORES if "sqlite" in name]
 
 
-@pytest.fixture(params=STORES)
+def marked(names: Iterable[str]) -> list[ParameterSet]:
+    """Those stores as parameters of tests; what needs a server is marked so."""
+    marks = {True: [pytest.mark.system], False: []}
+    return [pytest.param(name, marks=marks["postgres" in name]) for name in names]
+
+
+ALL = marked(STORES)
+DURABLE = marked(name for name in STORES if "sqlite" in name or "postgres" in name)
+SHARED = marked(("sqlite", "resilient-sqlite", "postgres", "resilient-postgres"))
+"""Those that several processes may use."""
+
+
+@pytest.fixture(params=ALL)
 async def store(request, tmp_path):
     """Each store in turn, empty."""
     made = STORES[request.param](tmp_path)
@@ -347,9 +363,10 @@ async def everything(store: Store) -> list[object]:
     return [await ids(store), [await store.session(f"s{number}") for number in range(4)], transcripts]
 
 
+@pytest.mark.parametrize("name", marked(("sqlite", "resilient-sqlite", "resilient-in-trouble", "postgres")))
 @settings(max_examples=25)
 @given(calls=st.lists(CALLS, max_size=12))
-def test_all_stores_behave_as_one(calls, tmp_path_factory):
+def test_all_stores_behave_as_one(name, calls, tmp_path_factory):
     async def play(name: str) -> tuple[list[str], list[object]]:
         store = STORES[name](tmp_path_factory.mktemp("play"))
         outcomes = [await perform(store, call) for call in calls]
@@ -358,5 +375,4 @@ def test_all_stores_behave_as_one(calls, tmp_path_factory):
         return outcomes, seen
 
     expected = trio.run(play, "memory")
-    for name in ("sqlite", "resilient-sqlite", "resilient-in-trouble"):
-        assert trio.run(play, name) == expected
+    assert trio.run(play, name) == expected

@@ -7,11 +7,11 @@ import trio
 
 from runtime.errors import InvalidParams, ResourceNotFound, StoreError
 from runtime.stored import HeadChange
-from tests.contracts.test_store_contract import DURABLE, STORES, entry, ids, keys, record
+from tests.contracts.test_store_contract import ALL, DURABLE, STORES, entry, ids, keys, record
 from tests.contracts.test_store_search import say
 
 
-@pytest.fixture(params=STORES)
+@pytest.fixture(params=ALL)
 async def store(request, tmp_path):
     """Each store in turn, with a session of five entries."""
     made = STORES[request.param](tmp_path)

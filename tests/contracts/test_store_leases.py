@@ -11,10 +11,12 @@ from runtime.errors import LeaseLost, SessionBusy, StoreError
 from runtime.holder import new_holder
 from runtime.store.leasing import LEASE_SECONDS
 from runtime.store.memory import MemoryStore
+from runtime.store.postgres import PostgresStore
 from runtime.store.resilient import ResilientStore
 from runtime.store.sqlite import SqliteStore
 from runtime.stored import HeadChange, Holder, Lease, Store
-from tests.contracts.test_store_contract import entry, fail, ids, keys, record
+from tests.contracts.test_store_contract import entry, fail, ids, keys, marked, record
+from tests.postgres import address_of
 
 GONE = new_holder("Gone")._replace(pid=2**22 + 1)
 """A holder whose process ended: no process has a number as large."""
@@ -35,6 +37,10 @@ STORES: dict[str, Callable[[Path, Clock], Store]] = {
     "resilient-sqlite": lambda folder, clock: ResilientStore(
         SqliteStore(folder / "s.db", on_repair=fail, clock=clock), on_trouble=fail
     ),
+    "postgres": lambda folder, clock: PostgresStore(address_of(folder), clock=clock),
+    "resilient-postgres": lambda folder, clock: ResilientStore(
+        PostgresStore(address_of(folder), clock=clock), on_trouble=fail
+    ),
 }
 
 
@@ -44,7 +50,7 @@ def clock():
     return Clock()
 
 
-@pytest.fixture(params=STORES)
+@pytest.fixture(params=marked(STORES))
 async def store(request, tmp_path, clock):
     """Each store in turn, with a session of two entries."""
     made = STORES[request.param](tmp_path, clock)

@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from runtime.stored import Store, StoredEntry
-from tests.contracts.test_store_contract import STORES, record
+from tests.contracts.test_store_contract import ALL, STORES, marked, record
 
 
-@pytest.fixture(params=STORES)
+@pytest.fixture(params=ALL)
 async def store(request, tmp_path):
     """Each store in turn, with one session."""
     made = STORES[request.param](tmp_path)
@@ -196,9 +196,10 @@ WORDS = st.sampled_from(
 )
 
 
+@pytest.mark.parametrize("name", marked(("sqlite", "postgres")))
 @settings(max_examples=25)
 @given(texts=st.lists(st.lists(WORDS, max_size=6), max_size=12), query=st.lists(WORDS, max_size=4))
-def test_an_index_finds_what_reading_everything_finds(texts, query, tmp_path_factory):
+def test_an_index_finds_what_reading_everything_finds(name, texts, query, tmp_path_factory):
     async def ask(name: str) -> list[object]:
         store = STORES[name](tmp_path_factory.mktemp("search"))
         await store.create_session(record(1))
@@ -208,4 +209,4 @@ def test_an_index_finds_what_reading_everything_finds(texts, query, tmp_path_fac
         await store.aclose()
         return [hits, before]
 
-    assert trio.run(ask, "sqlite") == trio.run(ask, "memory")
+    assert trio.run(ask, name) == trio.run(ask, "memory")

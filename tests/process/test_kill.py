@@ -7,6 +7,7 @@ KILL_SEED repeats the moments of a run that failed.
 
 import os
 import random
+import sys
 from dataclasses import dataclass, field
 
 import trio
@@ -18,6 +19,8 @@ from tests.wire_talk import Talk, Turn, greet, of_kind, replayed_turns, text_of
 
 ROUNDS = int(os.environ.get("KILL_ROUNDS", "5"))
 SEED = int(os.environ.get("KILL_SEED", "0")) or random.SystemRandom().randrange(1, 10**6)
+ROUNDS_A_SESSION = 25
+"""Each round reads all that was said before, so a session may not grow for ever."""
 LONGEST_ROUND = 0.8
 """Seconds of conversation before the kill: several turns, so that it strikes at any step of one."""
 PROFILE = "max_history_messages = 4\nmax_context_tokens = 3000\nkeep_tool_context_turns = 1"
@@ -117,17 +120,33 @@ async def test_kill_at_random_moments_loses_no_finished_turn(home: Home) -> None
 
 
 async def rounds(home: Home, moments: random.Random) -> None:
-    """All rounds."""
+    """All rounds, in as many sessions as it takes."""
     prepare(home)
+    for done in range(0, ROUNDS, ROUNDS_A_SESSION):
+        await one_session(home, moments, min(ROUNDS_A_SESSION, ROUNDS - done))
+
+
+async def one_session(home: Home, moments: random.Random, count: int) -> None:
+    """A session that is killed `count` times and once more; in the end all its requests can be made again."""
     story, trims = Story(), 0
     async with home.talk() as talk:
         await talk_on(talk, story, moments.uniform(0, LONGEST_ROUND))
-    for _ in range(ROUNDS):
+    for _ in range(count):
         async with home.start() as agent:
             trims += await one_round(home, talk, story, agent, moments.uniform(0, LONGEST_ROUND))
     async with home.resumed(talk) as replay:
         check_replay(replay, story)
-    assert trims >= min(ROUNDS, 3) - 1
+    assert trims >= min(count, 3) - 1
+    await check_requests(home, talk.session_id)
+
+
+async def check_requests(home: Home, session_id: str) -> None:
+    """Every request that the store tells of comes out byte for byte, whatever became of its turn."""
+    command = [sys.executable, "-m", "acp_server", "replay", session_id]
+    done = await trio.run_process(
+        command, cwd=home.work, env=home.env, capture_stdout=True, capture_stderr=True, check=False
+    )
+    assert done.returncode == 0, (done.stdout[-2000:], done.stderr[-2000:])
 
 
 async def test_a_kill_while_the_model_is_silent_loses_nothing_that_was_shown(home: Home) -> None:

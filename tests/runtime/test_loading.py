@@ -14,6 +14,7 @@ from runtime.profiles import Profile
 from runtime.rows import Row
 from runtime.session import Session
 from runtime.store.memory import MemoryStore
+from runtime.stored import HeadChange
 from tests.fakes import EchoTool, RecordingClient, ask, call, make_session, make_setup, script
 
 
@@ -221,3 +222,12 @@ async def test_a_history_that_was_used_meanwhile_is_not_replaced():
     history = talk.keeper.history
     await replay(talk)
     assert talk.keeper.history is history
+
+
+async def test_a_state_that_cannot_be_read_does_not_close_the_session():
+    store, _, _, _ = await spoken()
+    await store.append("s", (), head=HeadChange(state='{"version": 2, "dro'))
+    reopened, client = await reopen(store, script({"text": "x"}))
+    await replay(reopened.conversation)
+    assert len([event for event in client.events if isinstance(event, UserMessage)]) == 3
+    assert reopened.conversation.keeper.history.turn_count == 3

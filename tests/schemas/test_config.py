@@ -6,6 +6,7 @@ import pytest
 from pydantic_core import ValidationError
 
 from schemas import config as schema
+from schemas.config_gateway import GatewaySection
 
 AGENT = {
     "provider": "p",
@@ -54,7 +55,7 @@ PROFILE = {
 }
 PERMISSIONS = {"mode": "plan", "allow": ["run_command:ls*"], "ask": [], "deny": ["fetch_url"]}
 FETCH = {"private_addresses": True}
-ACP = {"history_trimmed": "off", "visible_trim_notice": "never"}
+ACP = {"history_trimmed": "off", "visible_trim_notice": "never", "v2": True}
 MCP = {"first_turn_wait": 0, "max_tools": 1, "max_tool_tokens": 1}
 MCP_SERVER = {
     "command": "uvx",
@@ -71,6 +72,18 @@ MCP_SERVER = {
     "connect_timeout": 1,
     "call_timeout": 1,
 }
+GATEWAY = {
+    "host": "::1",
+    "port": 0,
+    "tls_cert": "cert.pem",
+    "tls_key": "key.pem",
+    "allowed_hosts": ["gate.example.org"],
+    "allowed_origins": ["https://gate.example.org"],
+    "max_connections": 1,
+    "max_message_bytes": 1024,
+    "requests_per_second": 1,
+    "detached_turn_seconds": 0,
+}
 GOOD = {
     "default_agent": "a",
     "store": "memory",
@@ -83,6 +96,7 @@ GOOD = {
     "permissions": PERMISSIONS,
     "mcp": MCP,
     "mcp_servers": {"s": MCP_SERVER},
+    "gateway": GATEWAY,
 }
 
 
@@ -109,6 +123,7 @@ def test_good_names_every_key_of_every_section():
         (schema.PermissionsSection, PERMISSIONS),
         (schema.McpSection, MCP),
         (schema.McpServerSection, MCP_SERVER),
+        (GatewaySection, GATEWAY),
     ]
     for section, example in sections:
         assert set(schema.keys_of(section)) == set(example)
@@ -127,6 +142,13 @@ BAD = [
     ({"providers": {"p": {"context_window": 1.0}}}, "int_type", ("providers", "p", "context_window")),
     ({"providers": {"p": {"context_window": "1"}}}, "int_type", ("providers", "p", "context_window")),
     ({"providers": {"p": {"options": {"x": [None]}}}}, "json_value", ("providers", "p", "options", "x")),
+    ({"gateway": {"port": 65536}}, "less_than_equal", ("gateway", "port")),
+    ({"gateway": {"max_message_bytes": 1}}, "greater_than_equal", ("gateway", "max_message_bytes")),
+    (
+        {"gateway": {"allowed_origins": ["https://a/b"]}},
+        "string_pattern_mismatch",
+        ("gateway", "allowed_origins", 0),
+    ),
     ({"acp": {"history_trimmed": True}}, "literal_error", ("acp", "history_trimmed")),
 ]
 

@@ -115,7 +115,11 @@ CASES = [
         5,
         "agents.default.provider is not set; the providers are p, q",
     ),
-    ('store = "postgresql://h/db"', 1, 'store must be a file\'s path or "memory", not an address'),
+    (
+        'store = "mysql://h/db"',
+        1,
+        'store must be a file\'s path, "memory" or an address that begins with postgresql://',
+    ),
 ]
 
 

@@ -1,5 +1,6 @@
 """The export format: what is written is read back, and what is wrong is named with its line."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import orjson
@@ -12,6 +13,7 @@ from runtime.stored import SessionRecord, StoredEntry
 
 RECORD = SessionRecord("s", "/project", "2026-01-01T00:00:00.000Z", "2026-01-02T00:00:00.000Z", "A title")
 PROMPT = b'{"kind":"prompt","message_id":"m","text":"h\xc3\xa9","blocks":[]}'
+NESTED = b'[{"type":"text","text":"a","_meta":{"a":%s%s}}]'
 ENTRY = StoredEntry("t", "turn:t:prompt", "prompt", PROMPT, 3)
 
 
@@ -57,6 +59,10 @@ def test_a_kind_that_is_not_known_is_kept():
         (session(sessionId="a\0b"), "sessionId"),
         (session(cwd="here"), "absolute"),
         (session(updatedAt=5), "updatedAt"),
+        (session(updatedAt="zzz"), "ISO 8601"),
+        (session(createdAt="2026-01-01T00:00:00"), "its zone"),
+        (session(createdAt="0001-01-01T00:00:00+14:00"), "ISO 8601"),
+        (session(sessionId="a\x1b]0;b"), "cannot be shown"),
         (session(state={"dropped_turns": "many"}), "state"),
     ],
 )
@@ -106,3 +112,34 @@ def test_an_age_is_a_moment(age: str, moment: str):
 def test_what_is_no_age(age: str):
     with pytest.raises(WholeturnError, match="is no age"):
         moment_before(age)
+
+
+def test_times_are_taken_in_as_they_are_stored_here():
+    read = read_header(session(updatedAt="2026-01-02T02:00:00.5+02:00"))
+    assert read.record.updated_at == "2026-01-02T00:00:00.500Z"
+
+
+def test_what_was_permitted_elsewhere_is_not_permitted_here():
+    read = read_header(session(state={"mode": "yolo", "profile": "tight", "notes": "n" * 60_000}))
+    state = orjson.loads(read.record.state)
+    assert (state["mode"], state["profile"], state["notes"]) == ("", "tight", "")
+
+
+def test_a_title_from_elsewhere_is_no_longer_than_a_name():
+    title = read_header(session(title="t" * 10_000)).record.title
+    assert title == "t" * 500
+
+
+def test_a_damaged_state_does_not_spoil_the_export():
+    damaged = replace(RECORD, state='{"version": 2, "dro')
+    assert read_header(header_line(damaged, 1)).record == RECORD
+
+
+def test_a_step_that_could_not_be_shown_again_is_refused():
+    fine, deep = (
+        line(step=None).replace(b"null", PROMPT.replace(b"[]", NESTED % (b"[" * n, b"]" * n)))
+        for n in (99, 300)
+    )
+    assert read_step(fine, 2).kind == "prompt"
+    with pytest.raises(BadExport, match="Line 2: nested deeper than 100 levels"):
+        read_step(deep, 2)

@@ -88,3 +88,12 @@ def test_lines_of_a_file(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("acp_server.transcripts.transfer.LONGEST_LINE", 4)
     with pytest.raises(BadExport, match="Line 2"):
         list(lines_of(io.BytesIO(b"abc\nabcdefg\n")))
+
+
+async def test_a_key_that_stands_twice_is_told_and_nothing_stays():
+    other = MemoryStore()
+    head, *steps = await lines(await spoken())
+    for twice in ([steps[0], *steps[:-1]], [*steps[:-1], steps[0]]):
+        with pytest.raises(BadExport, match="more than once"):
+            await imported(other, [head, *twice], tell=ignore)
+        assert await other.session("s") is None

@@ -32,7 +32,9 @@ class Guarded:
 
 
 streamable = server.streamable_http_app()
-app = Starlette(routes=[*streamable.routes, *server.sse_app().routes], lifespan=streamable.router.lifespan_context)
+app = Starlette(
+    routes=[*streamable.routes, *server.sse_app().routes], lifespan=streamable.router.lifespan_context
+)
 listener = socket.create_server(("127.0.0.1", 0))
 print(listener.getsockname()[1], flush=True)
 uvicorn.Server(uvicorn.Config(Guarded(app), log_level="error")).run(sockets=[listener])

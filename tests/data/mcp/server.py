@@ -115,6 +115,10 @@ class Server:
             os._exit(7)
         if name == "flood":
             return {"content": [text("x" * given["size"])]}
+        if name == "halves":
+            return {"content": [text("cut \ud83d")]}
+        if name == "broken":
+            return None
         if name == "cancelled":
             return {"content": [text(json.dumps(self.cancelled))]}
         return {"content": [text("done")]}

@@ -369,3 +369,20 @@ def test_rows_know_their_rounds():
     rows = [Row("user", "p"), Row("assistant", "a"), Row("user", "[Tool results]\nx", origin="runtime")]
     assert [(one.start, one.end) for one in tool_rounds(rows)] == [(1, 3)]
     assert tool_rounds([Row("user", "p"), Row("assistant", "a"), Row("user", "[Tool results]\nx")]) == []
+
+
+async def test_a_summary_is_read_although_results_were_shortened_before_it():
+    """The first passes fail, so results are shortened; the fold that works then writes a text of its own."""
+    summariser = script(
+        *[{"error": {"status": 500, "message": "down"}}] * 3,
+        {"text": "THE SUMMARY" + " and more" * 16, "repeat": True},
+    )
+    profile = Profile(max_tool_iterations=50, running_turn_overflow="shorten")
+    tools = [LookTool(size=2000)]
+    made = await rig(
+        trimmer("summarize:1500/1", summariser), *looking(30), profile=profile, window=4000, tools=tools
+    )
+    await ask(made.session, "go")
+    results = [[row.content for row in one.rows() if row.role == "tool"] for one in made.requests]
+    assert sum("THE SUMMARY" in texts[0] for texts in results if texts) > 3
+    assert not any("195 bytes" in texts[0] for texts in results if texts), "the summary itself was shortened"

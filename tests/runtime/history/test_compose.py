@@ -250,6 +250,17 @@ def test_shortening_cuts_the_oldest_results_and_keeps_prompt_pairs_and_newest():
     assert composed.estimated_tokens <= 3_000
 
 
+def test_a_turn_smaller_than_its_breadcrumb_does_not_stand_in_the_way_of_shortening():
+    running = [called("c0"), result("c0", "r" * 4_000), called("c1"), result("c1", "ok")]
+    history = plain_history(1, size=0)
+    history.open_turn("t1", user("do it"))
+    history.append(running)
+    profile = replace(PRESETS["local_small"], keep_tool_context_turns=0)
+    composed = compose(history, profile, Route("p", "m", 1_200), [SHELL])
+    (trim,) = composed.trims
+    assert (trim.reason, trim.dropped_turns, trim.kept_turns) == (Reason.SHORTENED, 0, 2)
+
+
 def test_what_was_shortened_stays_so_and_is_told_only_when_more_goes():
     profile, route = PRESETS["local_small"], Route("p", "m", 4_000)
     history = shortening_history(0)

@@ -32,6 +32,25 @@ async def test_a_server_at_work(tmp_path):
     assert await all_gone(tmp_path / "pids", 1)
 
 
+async def test_a_text_that_was_cut_within_a_character_arrives(tmp_path):
+    async with running(tmp_path, call_timeout=5) as server:
+        assert text_of(await server.call("halves", {})) == "cut \ufffd"
+
+
+async def test_an_answer_that_is_none_is_an_error_at_once(tmp_path):
+    async with running(tmp_path) as server:
+        with trio.fail_after(PATIENCE), pytest.raises(ServerTrouble, match="does not follow the protocol"):
+            await server.call("broken", {})
+        assert text_of(await server.call("add", {"a": 1, "b": 1})) == "2"
+
+
+async def test_a_line_without_end_is_what_the_caller_hears_of(tmp_path, monkeypatch):
+    monkeypatch.setattr("runtime.mcp.stdio.LONGEST_LINE", 1_000_000)
+    async with running(tmp_path) as server:
+        with pytest.raises(ServerTrouble, match="it sent a line of more than 1,000,000 bytes"):
+            await server.call("flood", {"size": 3_000_000})
+
+
 async def test_a_cancelled_call_returns_at_once_and_the_server_is_told(tmp_path):
     async with running(tmp_path, call_timeout=1) as server:
         began = trio.current_time()

@@ -186,3 +186,23 @@ def test_a_rule_for_a_group_of_tools():
     assert verdict(REQUESTS["other"], tool="mcp__x__y", allow=["mcp__x__*"]).answer == "allow"
     assert verdict(REQUESTS["other"], tool="mcp__z__y", allow=["mcp__x__*"]).answer == "ask"
     assert Rule("mcp__x__*").is_for("mcp__x__")
+
+
+def test_no_allow_rule_lets_a_foreign_tool_change_things_while_planning():
+    writes, looks = ToolRequest("other", "x:write"), ToolRequest("other", "x:find", looks=True)
+    for rule in ("mcp__x__y", "mcp__x__*"):
+        asked = verdict(writes, "plan", allow=[rule])
+        assert (asked.answer, asked.always) == ("ask", ())
+        assert "plan mode" in asked.why
+        assert verdict(looks, "plan", allow=[rule]).answer == "allow"
+        assert verdict(writes, "ask", allow=[rule]).answer == "allow"
+    assert verdict(looks, "plan").answer == "ask"
+
+
+def test_git_obeys_the_settings_of_the_folder_that_it_is_started_in():
+    """A folder with HEAD, config, objects and refs is a repository, whoever put it there."""
+    rules = policy(allow=["run_command:git status*", "run_command:hg log*"])
+    for line in ("git status", "hg log"):
+        for folder, answer in ((ROOT, "allow"), (ROOT / "sub", "ask")):
+            request = ToolRequest("execute", line, (folder,))
+            assert judge("run_command", request, "ask", rules).answer == answer

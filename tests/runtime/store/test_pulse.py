@@ -94,7 +94,7 @@ async def test_a_renewal_is_not_synced_and_the_next_commit_is(store, path, quick
 
 async def test_a_lease_that_was_lost_is_noticed_by_the_renewal(store, quick):
     clock = time.time
-    late = SqliteStore(store._path, clock=lambda: clock() + 100)
+    late = SqliteStore(store._file.path, clock=lambda: clock() + 100)
     lease = await store.leases.take("s1", new_holder())
     assert not store.leases.is_lost(lease)
     await late.leases.take("s1", new_holder("new"))

@@ -53,10 +53,13 @@ async def test_nothing_touches_the_disk_before_the_first_call(path):
     assert not path.parent.exists()
 
 
-async def test_warming_up_opens_the_file_in_the_background(store, path):
-    store.warm_up()
+async def test_an_eager_store_opens_its_file_in_the_background(path):
+    store = SqliteStore(path, eager=True)
+    with trio.fail_after(30):
+        while not path.exists():
+            await trio.lowlevel.checkpoint()
     assert await store.session("s1") is None
-    assert path.exists()
+    await store.aclose()
 
 
 async def test_a_commit_is_synced_to_the_disk(store):

@@ -6,6 +6,7 @@ import shutil
 import threading
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -243,3 +244,33 @@ async def test_what_was_granted_may_be_touched_and_nothing_beside_it(tmp_path):
     assert SENTINEL in (await ReadFile().run({"path": "../outside/secret.txt"}, granted)).text
     with pytest.raises(ToolError, match="outside the folders"):
         await ReadFile().run({"path": "../outside/folder/more.txt"}, granted)
+
+
+@pytest.mark.parametrize("target", [".env", ".git/config", "folder/other.txt"])
+async def test_a_link_that_is_swapped_after_its_call_was_allowed_leads_nowhere(tmp_path, target):
+    """Also inside the folders: what was judged was another file."""
+    write(tmp_path, {"plain.txt": "plain\n", target: f"{SENTINEL}\n", "folder/plain.txt": "plain\n"})
+    link = tmp_path / "link.txt"
+    link.symlink_to("plain.txt")
+    before = context(tmp_path)
+    for tool, arguments in calls_on("link.txt"):
+        link.unlink()
+        link.symlink_to("plain.txt")
+        try:
+            request = await tool.request(arguments, before)
+        except ToolError:
+            continue  # what cannot be done at all is not allowed either
+        assert (request.secret, request.risk, request.outside) == (False, "", False)
+        link.unlink()
+        link.symlink_to(target)
+        with pytest.raises(ToolError, match="led elsewhere when it was allowed"):
+            await tool.run(arguments, replace(before, judged=request.paths))
+    assert (tmp_path / target).read_text() == f"{SENTINEL}\n"
+
+
+async def test_what_was_judged_is_what_runs(tmp_path):
+    write(tmp_path, {"plain.txt": "plain\n"})
+    (tmp_path / "link.txt").symlink_to("plain.txt")
+    request = await ReadFile().request({"path": "link.txt"}, context(tmp_path))
+    outcome = await ReadFile().run({"path": "link.txt"}, replace(context(tmp_path), judged=request.paths))
+    assert outcome.text == "plain\n"

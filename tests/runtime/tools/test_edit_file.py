@@ -119,6 +119,43 @@ async def test_several_lines_are_found_whatever_ends_them(tmp_path):
     assert found == [b"1\r\n2\r\nc\r\n", b"a\n1\r\n2\r\nd\n", b"1\n2\n"]
 
 
+async def test_a_piece_with_both_kinds_of_endings(tmp_path):
+    write(tmp_path, {"f": b"a\r\nb\nc\r\nd\n"})
+    assert "1 place" in (await edit(context(tmp_path), ("a\nb\nc", "A\nB"))).text
+    assert (tmp_path / "f").read_bytes() == b"A\r\nB\r\nd\n"
+    write(tmp_path, {"f": b"b\n.\r\nb\n.\r\nz"})
+    with pytest.raises(ToolError, match="stands at 2 places"):
+        await edit(context(tmp_path), ("b\n.\n", "c\n"))
+    everywhere = [{"old": "b\n.\n", "new": "\\1\n", "all": True}]
+    assert "2 places" in await text_of(TOOL, context(tmp_path), path="f", edits=everywhere)
+    assert (tmp_path / "f").read_bytes() == b"\\1\n\\1\nz"
+
+
+async def test_a_read_only_file_stays_what_it_is(tmp_path):
+    """Replacing it needs no right to write it; whoever took that right away from everybody meant it."""
+    write(tmp_path, {"f": "a"})
+    (tmp_path / "f").chmod(0o444)
+    arguments = {"path": "f", "edits": [{"old": "a", "new": "b"}]}
+    for tool, given in ((EditFile(), arguments), (WriteFile(), {"path": "f", "content": "b"})):
+        for client in (None, Editor({tmp_path / "f": "a"}, writes=True)):
+            with pytest.raises(ToolError, match="is read-only"):
+                await tool.request(given, context(tmp_path, client=client))
+            with pytest.raises(ToolError, match="is read-only"):
+                await tool.run(given, context(tmp_path, client=client))
+    assert (tmp_path / "f").read_text() == "a"
+
+
+@pytest.mark.parametrize(
+    ("data", "read"), [(b"caf\xe9 a\n", "caf\ufffd a\n"), (b"\xff\xfea\0", "\ufffd\ufffda\0")]
+)
+async def test_an_editor_that_garbles_another_encoding_does_not_stand_in_the_way(tmp_path, data, read):
+    write(tmp_path, {"f": data})
+    editor = Editor({tmp_path / "f": read}, writes=True)
+    await edit(context(tmp_path, client=editor), ("a", "b") if data[0] == 255 else (" a", " b"))
+    assert (tmp_path / "f").read_bytes() == data.replace(b"a\n", b"b\n").replace(b"\xfea", b"\xfeb")
+    assert editor.written == []
+
+
 async def test_a_character_that_the_encoding_has_not(tmp_path):
     write(tmp_path, {"f": "ä b".encode("cp1252")})
     with pytest.raises(ToolError, match=r"is kept as cp1252, which has no \\u6f22"):

@@ -4,6 +4,7 @@ import gzip
 from collections.abc import Callable
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
+from time import process_time
 
 import httpcore2
 import pytest
@@ -32,6 +33,7 @@ PRIVATE = [
 ]
 PRIVATE += [
     "fe80::1%eth0",
+    "fec0::1",
     "fd00::1",
     "::ffff:127.0.0.1",
     "::ffff:10.0.0.1",
@@ -152,6 +154,12 @@ async def test_a_name_with_any_private_address_is_not_called(addresses):
         await got(net)
     assert net.called == []
     assert await got(net, private=True) == b"hello"
+
+
+@pytest.mark.parametrize("name", ["a..b", "x" * 300, "x" * 64 + ".example"])
+async def test_names_that_no_name_server_takes(name):
+    with pytest.raises(ToolError, match="cannot be found"):
+        await CheckedBackend(private=False).connect_tcp(name, 80)
 
 
 async def test_another_address_when_the_first_does_not_answer():
@@ -303,11 +311,33 @@ async def test_a_cancel_ends_the_wait():
 # ---------------------------------------------------------------- parts
 
 
+@pytest.mark.parametrize("charset", ["idna", "undefined", "zlib_codec", "none such"])
+async def test_charsets_that_are_none_are_taken_for_utf_8(charset):
+    answer = page("caf\u00e9".encode(), kind=f"text/plain; charset={charset}")
+    async with server(lambda path: answer) as (base, _):
+        assert (await text_at(base)).text == "caf\u00e9"
+
+
 def test_html_that_was_never_closed():
     assert html_to_text("<p>a<script>b", "http://x/") == "a"
     assert html_to_text("<div><p>a<nav>menu<p>b</nav>c", "http://x/") == "a\nc"
     assert html_to_text("</nav></script>plain <a href='http://[bad'>x</a>", "http://x/") == "plain x"
     assert html_to_text("<p>" * 200_000, "http://x/", lambda: True) == ""
+
+
+@pytest.mark.parametrize("html", ["<![foo[ x ]]>a", "<![ if ie]>a<![endif]>", "<![>a", "<![CDATA[x]]>a"])
+def test_sections_that_html_does_not_know_are_no_text(html):
+    assert html_to_text(html, "http://x/") == "a"
+
+
+@pytest.mark.parametrize(
+    "piece", ["<!--", "<a ", "<a b='", "<svg></style>", "<![CDATA[", "<?", "</", "<td></td>"]
+)
+def test_html_that_is_made_to_take_long(piece):
+    """In the time of a process, since others run: what takes time by its square takes minutes here."""
+    began = process_time()
+    html_to_text(f"<svg>{piece * 20_000}" if "svg" in piece else piece * 20_000, "http://x/")
+    assert process_time() - began < 5
 
 
 async def test_before_it_runs():

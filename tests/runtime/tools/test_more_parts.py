@@ -97,11 +97,18 @@ def test_tail_keeps_the_end():
         ("10%\r20%\r100%\ndone\r\n", "100%\ndone\n"),
         ("a\x00b\x08c\td", "abc\td"),
         ("last\r", "last"),
+        ("last\r\r\nnext\r\r", "last\nnext"),
         ("\x1b(Bx\x1b=y", "xy"),
     ],
 )
 def test_readable(raw, text):
     assert readable(raw) == text
+
+
+def test_a_line_without_end_takes_no_time():
+    began = time.process_time()
+    assert len(readable("x" * 1_000_000)) == 1_000_000
+    assert time.process_time() - began < 2
 
 
 def test_diffs(tmp_path):

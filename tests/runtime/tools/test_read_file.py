@@ -189,6 +189,13 @@ async def test_replaced_during_the_read_gives_what_was_opened(tmp_path):
     assert disk_text.read(place, file, 1, None, swap).window.text == "a\n" * 10
 
 
+async def test_a_line_too_far_inside_is_not_looked_for_without_end(tmp_path, monkeypatch):
+    monkeypatch.setattr(disk_text, "SECONDS", 0.1)
+    write_sparse(tmp_path / "f", b"a" * 70_000, 1 << 40)
+    with trio.fail_after(20), pytest.raises(ToolError, match="too large to find lines so far inside it"):
+        await text_of(TOOL, context(tmp_path), path="f", line=2)
+
+
 async def test_cancel_returns_at_once_and_stops_the_thread(tmp_path):
     # One line of a terabyte: counting to the next one would take an hour.
     write_sparse(tmp_path / "f", b"a" * 70_000, 1 << 40)

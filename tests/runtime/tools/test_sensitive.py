@@ -1,11 +1,14 @@
 """What a person is asked about: files that may hold secrets, files that make others run, names that hide."""
 
+from time import process_time
+
 import pytest
 
 from runtime.tools.list_dir import ListDir
 from runtime.tools.read_file import ReadFile
+from runtime.tools.roots import Place
 from runtime.tools.search_text import SearchText
-from runtime.tools.sensitive import has_secret_name, hides_something, plain, risk_of_writing
+from runtime.tools.sensitive import has_secret_name, hides_something, is_secret, plain, risk_of_writing
 from runtime.tools.write_file import WriteFile
 from tests.runtime.tools.support import context, text_of, write
 
@@ -119,6 +122,22 @@ def test_what_does_not(text):
 def test_a_name_as_a_careless_reader_takes_it():
     assert plain(".G\u200bIT. ") == ".git"
     assert risk_of_writing(("a", "．git", "x")) != ""
+
+
+@pytest.mark.parametrize("path", ["HEAD", "sub/head", ".hg/hgrc", ".claude/settings.json", ".devcontainer/x"])
+def test_what_makes_others_run(path):
+    assert risk_of_writing(tuple(path.split("/"))) != ""
+
+
+@pytest.mark.parametrize("path", ["head/index.ts", "HEAD.md", "src/claude.py", "config"])
+def test_what_makes_nobody_run(path):
+    assert risk_of_writing(tuple(path.split("/"))) == ""
+
+
+def test_a_path_of_thousands_of_names_takes_no_time(tmp_path):
+    began = process_time()
+    assert not is_secret(Place(tmp_path, ("x",) * 2000, "x"))
+    assert process_time() - began < 3
 
 
 async def test_a_search_leaves_secrets_out_unless_they_are_named(tmp_path):

@@ -1,0 +1,75 @@
+"""`wholeturn doctor`: what is missing or wrong here, and how to mend it. Changes nothing.
+
+Exit status: 0 when all works (notes are no failure), 1 when something does not.
+"""
+
+import argparse
+import os
+import sys
+import textwrap
+from collections.abc import Iterable
+from dataclasses import asdict
+from pathlib import Path
+
+from acp_server.cli.output import say, say_json
+from acp_server.config.options import add_options, options_of
+from acp_server.config.paths import absolute, here
+from acp_server.doctor.checks import findings
+from acp_server.doctor.finding import Finding, Place
+from schemas.version import __version__
+
+WIDTH = 100
+COLUMN = 16
+SECONDS = 20.0
+
+
+def register(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    """Add the command to the command line."""
+    text = "look for what is missing or wrong here, and say how to mend it"
+    parser = commands.add_parser("doctor", help=text, description=f"{text.capitalize()}. Changes nothing.")
+    parser.add_argument("--cwd", default=".", metavar="DIR", help="the folder of the session (default: here)")
+    parser.add_argument("--offline", action="store_true", help="do not ask the model")
+    parser.add_argument(
+        "--timeout",
+        type=float,
+        default=SECONDS,
+        metavar="SECONDS",
+        help="how long the model has for an answer",
+    )
+    parser.add_argument("--json", action="store_true", help="one JSON object")
+    add_options(parser)
+    parser.set_defaults(run=run)
+
+
+def run(given: argparse.Namespace) -> int:
+    """Look and tell. Returns the exit status."""
+    folder = Path(absolute(given.cwd, here()))
+    place = Place(os.environ, folder, options_of(given), getattr(sys.stdout, "encoding", None) or "ascii")
+    found = findings(place, offline=given.offline, seconds=given.timeout)
+    return tell_json(list(found)) if given.json else tell(found)
+
+
+def tell(found: Iterable[Finding]) -> int:
+    """Each as it is found, then the sum."""
+    counts = {"ok": 0, "note": 0, "bad": 0}
+    for finding in found:
+        counts[finding.status] += 1
+        say("\n".join(lines_of(finding)))
+    bad, notes = counts["bad"], counts["note"]
+    say(f"\n{bad or 'Nothing'} to mend, {notes} to know." if bad or notes else "\nAll is well.")
+    return 1 if bad else 0
+
+
+def tell_json(found: list[Finding]) -> int:
+    """{"version", "ok", "findings": [{"check", "status", "text", "mend"}]}."""
+    bad = any(finding.status == "bad" for finding in found)
+    say_json({"version": __version__, "ok": not bad, "findings": [asdict(finding) for finding in found]})
+    return 1 if bad else 0
+
+
+def lines_of(finding: Finding) -> list[str]:
+    """A finding for people."""
+    head = f"{finding.status:<5} {finding.check:<{COLUMN - 7}} "
+    lines = textwrap.wrap(finding.text, WIDTH - COLUMN, break_long_words=False, break_on_hyphens=False)
+    lines += [f"-> {finding.mend}"] if finding.mend else []
+    return [f"{head if number == 0 else ' ' * COLUMN}{line}" for number, line in enumerate(lines)]

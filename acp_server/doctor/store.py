@@ -1,0 +1,151 @@
+"""Checks of the session store. Reads it without leaving a trace: no file is made, no lock is kept.
+
+A database with an empty write-ahead log is read as it lies (`immutable`), since a plain reader would make
+side files; one that is in use has them already.
+"""
+
+import os
+import shutil
+import sqlite3
+import sys
+from collections.abc import Callable, Iterator
+from importlib import import_module
+from pathlib import Path
+
+from acp_server.config.paths import short
+from acp_server.doctor.finding import Finding, Read
+from runtime.store.address import is_address, masked
+from runtime.store.connection import wal_has_content
+from runtime.store.schema import SCHEMA_VERSION, is_foreign, read_version
+
+MEMORY = "memory"
+MEGABYTE = 1 << 20
+FULL, TIGHT = 50 * MEGABYTE, 500 * MEGABYTE
+"""Bytes: with less than the first a turn may not be saved; below the second it is time to tidy up."""
+CHECKED = 64 * MEGABYTE
+"""A larger file is not read whole."""
+PATIENCE = 2.0
+ELSEWHERE = 'Name another file: `store = "…"` in the settings, or --store.'
+
+Access = Callable[[str, int], bool]
+
+
+def check_store(read: Read, access: Access = os.access) -> Iterator[Finding]:
+    """Where sessions are kept, and whether that works."""
+    store = read.view.config.store
+    if store == MEMORY:
+        mend = "Take `store` out of the settings to keep them."
+        yield Finding("store", "note", "Sessions are kept in memory and are lost with the process.", mend)
+    elif is_address(store):
+        yield _server(store)
+    else:
+        yield from _file(Path(store), access)
+
+
+def _server(address: str) -> Finding:
+    """Log in and out again. The address may hold a password: it is not shown, nor is the driver's text."""
+    try:
+        driver = import_module("psycopg")
+    except ImportError:
+        mend = 'Install the extra: pipx install --force "wholeturn[postgres]"'
+        return Finding("store", "bad", f"The driver for {masked(address)} is not installed.", mend)
+    try:
+        driver.connect(address, connect_timeout=max(2, int(PATIENCE))).close()
+    except Exception as error:  # noqa: BLE001 - a driver's failure is a finding, whatever it is
+        text = f"{masked(address)} cannot be used: {type(error).__name__}."
+        return Finding("store", "bad", text, "Check the address, user and password, and whether it runs.")
+    return Finding("store", "ok", f"{masked(address)} lets us in")
+
+
+def _file(path: Path, access: Access) -> Iterator[Finding]:
+    folder = next((one for one in path.parents if one.exists()), path.parent)
+    if not folder.is_dir() or not access(str(folder), os.W_OK | os.X_OK):
+        mend = f"Make {short(str(folder))} writable for you. {ELSEWHERE}"
+        yield Finding(
+            "store", "bad", f"{short(str(path))} cannot be written: its folder is not writable.", mend
+        )
+        return
+    yield from _room(shutil.disk_usage(folder).free)
+    if not path.exists():
+        yield Finding("store", "ok", f"{short(str(path))} will be made with the first session")
+    elif not access(str(path), os.R_OK | os.W_OK):
+        mend = f"Make the file yours again: chmod u+rw. {ELSEWHERE}"
+        yield Finding("store", "bad", f"{short(str(path))} cannot be written: no permission.", mend)
+    elif _is_repaired(path):
+        mend = "Wait a moment and run this again."
+        yield Finding("store", "note", f"{short(str(path))} is being repaired or brought up to date.", mend)
+    else:
+        yield _content(path)
+
+
+def _room(free: int) -> Iterator[Finding]:
+    shown = f"{free / MEGABYTE:,.0f} MB free on its disk"
+    if free < FULL:
+        yield Finding(
+            "disk", "bad", f"{shown}: turns may not be saved.", "Make room; `wholeturn sessions gc` helps."
+        )
+    elif free < TIGHT:
+        yield Finding("disk", "note", f"{shown}.", "Make room; `wholeturn sessions gc` helps.")
+    else:
+        yield Finding("disk", "ok", shown)
+
+
+def _is_repaired(path: Path) -> bool:
+    """Whether somebody holds the store alone. Takes a shared lock for a moment, of a file that is there."""
+    if sys.platform == "win32":
+        return False
+    fcntl = import_module("fcntl")
+    try:
+        descriptor = os.open(f"{path}.lock", os.O_RDONLY)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
+    return False
+
+
+def _content(path: Path) -> Finding:
+    shown = short(str(path))
+    try:
+        return _judged(path, shown)
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            mend = "End the program that holds it, or wait for it."
+            return Finding("store", "bad", f"{shown} is locked by another program.", mend)
+        return Finding("store", "bad", f"{shown} cannot be read: {error}.", ELSEWHERE)
+    except sqlite3.DatabaseError:
+        mend = "Close all editors and start one: the server rebuilds it and keeps the damaged file beside it."
+        return Finding("store", "bad", f"{shown} is damaged.", mend)
+
+
+def _judged(path: Path, shown: str) -> Finding:
+    query = "mode=ro" if wal_has_content(path) else "mode=ro&immutable=1"
+    connection = sqlite3.connect(f"{path.absolute().as_uri()}?{query}", uri=True, timeout=PATIENCE)
+    try:
+        version = read_version(connection)
+        if is_foreign(connection):
+            return Finding("store", "bad", f"{shown} is a database of another program.", ELSEWHERE)
+        if version > SCHEMA_VERSION:
+            text = (
+                f"{shown} was written by a newer version (schema {version}, this one knows {SCHEMA_VERSION})."
+            )
+            return Finding("store", "bad", text, f"Update Wholeturn. {ELSEWHERE}")
+        if path.stat().st_size <= CHECKED and _problem(connection):
+            raise sqlite3.DatabaseError
+        count = connection.execute("SELECT count(*) FROM sessions").fetchone()[0] if version else 0
+    finally:
+        connection.close()
+    older = (
+        f", schema {version} will be brought up to {SCHEMA_VERSION}" if 0 < version < SCHEMA_VERSION else ""
+    )
+    return Finding("store", "ok", f"{shown}: {count} sessions{older}")
+
+
+def _problem(connection: sqlite3.Connection) -> bool:
+    return bool(connection.execute("PRAGMA quick_check(1)").fetchone()[0] != "ok")

@@ -1,0 +1,177 @@
+"""What other processes record in the store, told here as the same events. Knows no connection, no protocol.
+
+The feed gets them, and the connections of this process that have such a session open. A session is read from
+its last turn on when it is first seen to change; of the others nothing is kept. What this process wrote
+itself was told when it happened, and is passed over.
+"""
+
+import logging
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
+
+import trio
+
+from acp_server.gateway.event_frames import Origin
+from acp_server.gateway.feed import Feed
+from acp_server.gateway.first_sight import END, start_of_news
+from runtime.clock import utc_now
+from runtime.errors import WholeturnError
+from runtime.events import Event, TitleChanged
+from runtime.progress import TurnProgress
+from runtime.record import PAGE
+from runtime.stored import Store, StoredEntry
+
+if TYPE_CHECKING:
+    from acp_server.app import App
+    from acp_server.gateway.state import GatewayState
+
+FOLLOWED = 10_000
+"""Sessions whose place is remembered."""
+UNDELIVERED = 1000
+"""Events that may wait for connections; beyond that nothing more is read for the moment."""
+DOUBT = 64
+"""Entries written here that are looked at again: those of a commit that was repeated count twice."""
+CHANNEL = "acp"
+"""How those are connected who prompt in this process."""
+
+Deliver = Callable[[str, Event], Awaitable[None]]
+log = logging.getLogger("wholeturn.gateway")
+
+
+class Known(NamedTuple):
+    """What this process knows of a session that it has open. alone: only it may write there now.
+
+    seen: the last entry that it knows. taken_at: the last one before it was alone.
+    """
+
+    alone: bool
+    seen: int
+    taken_at: int
+
+
+KnownOf = Callable[[str], Known | None]
+"""From a session's id; None: it is not open here."""
+
+
+async def follow(state: "GatewayState") -> None:
+    """Tell what others do, until the store is closed. Also lets the feed know of this process's sessions."""
+    app, feed = state.app, state.feed
+    feed.origin_of = partial(origin_of, app)
+    await Follower(app.store(), feed, state.hub.deliver, partial(known_here, app)).run()
+
+
+def origin_of(app: "App", session_id: str) -> Origin:
+    """What is known of where the events of a session of this process come from."""
+    session = app.sessions.get(session_id)
+    agent = "" if session is None else session.conversation.setup.agent
+    return Origin(agent_alias=agent, channel=CHANNEL)
+
+
+def known_here(app: "App", session_id: str) -> Known | None:
+    """See `KnownOf`."""
+    session = app.sessions.get(session_id)
+    lease = None if session is None else session.lease
+    if lease is None:
+        return None
+    return Known(bool(lease.current.fence), lease.seen, lease.current.last_seq)
+
+
+def nothing_known(_session_id: str) -> None:
+    """Where no session is open."""
+
+
+@dataclass(slots=True)
+class Followed:
+    """A session that changed. place: the last entry that was looked at. turn: the one that is being told."""
+
+    place: int
+    turn: TurnProgress | None = None
+
+
+class Follower:
+    """Reads behind each change. deliver: to the connections of this process that have the session open."""
+
+    def __init__(
+        self,
+        store: Store,
+        feed: Feed,
+        deliver: Deliver,
+        known: KnownOf = nothing_known,
+        now: Callable[[], str] = utc_now,
+    ) -> None:
+        self._store = store
+        self._feed = feed
+        self._deliver = deliver
+        self._known = known
+        self._began = now()
+        self._followed: OrderedDict[str, Followed] = OrderedDict()
+        self._undelivered, self._to_deliver = trio.open_memory_channel[tuple[str, Event]](UNDELIVERED)
+
+    async def run(self) -> None:
+        """Tell what happens, until the store is closed."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._deliver_all)
+            async with self._store.watch() as changes:
+                async for session_ids in changes:
+                    for session_id in session_ids:
+                        await self._look_again(session_id)
+            nursery.cancel_scope.cancel()
+
+    async def _look_again(self, session_id: str) -> None:
+        """Trouble with one session, or at one moment, ends nothing: it is read at its next change."""
+        try:
+            await self._look(session_id)
+        except WholeturnError as error:
+            log.warning("session %s cannot be followed: %s", session_id, error.message)
+        except Exception:
+            log.exception("following session %s failed", session_id)
+
+    async def _deliver_all(self) -> None:
+        # Who does not read must not hold up the feed.
+        async for session_id, event in self._to_deliver:
+            await self._deliver(session_id, event)
+
+    async def _look(self, session_id: str) -> None:
+        """Tell what is new in a session."""
+        followed, known = self._followed.get(session_id), self._known(session_id)
+        if known is not None and known.alone and (followed is None or followed.place >= known.taken_at):
+            self._remember(session_id, Followed(max(known.seen - DOUBT, known.taken_at)))
+            return
+        if followed is None:
+            # Who has it open was shown all that is known here, and nothing of that again.
+            followed = Followed(await self._first_place(session_id) if known is None else known.seen)
+        self._remember(session_id, followed)
+        while page := await self._store.entries(session_id, after=followed.place, limit=PAGE):
+            for entry in page:
+                await self._tell(session_id, followed, entry)
+
+    async def _first_place(self, session_id: str) -> int:
+        record = await self._store.session(session_id)
+        return 0 if record is None else await start_of_news(self._store, record, self._began)
+
+    def _remember(self, session_id: str, followed: Followed) -> None:
+        self._followed[session_id] = followed
+        self._followed.move_to_end(session_id)
+        if len(self._followed) > FOLLOWED:
+            self._followed.popitem(last=False)
+
+    async def _tell(self, session_id: str, followed: Followed, entry: StoredEntry) -> None:
+        followed.place = entry.seq
+        if self._feed.ran_here(entry.turn_id):
+            return
+        if followed.turn is None or followed.turn.turn_id != entry.turn_id:
+            followed.turn = TurnProgress(entry.turn_id)
+        events = followed.turn.add(entry)
+        if entry.kind == END:
+            events += await self._head(session_id)
+        for event in events:
+            if self._feed.relay(session_id, event, Origin(turn_id=entry.turn_id)):
+                await self._undelivered.send((session_id, event))
+
+    async def _head(self, session_id: str) -> list[Event]:
+        """The session's title and the time, as they are told at a turn's end."""
+        record = await self._store.session(session_id)
+        return [] if record is None else [TitleChanged(record.title, record.updated_at)]

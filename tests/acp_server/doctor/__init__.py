@@ -1,0 +1,1 @@
+"""Each check of `wholeturn doctor`, both ways."""
