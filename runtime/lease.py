@@ -35,12 +35,17 @@ class SessionLease:
         self._leases = leases
         self._free = Lease(session_id, holder, 0, -1)
         self._lease: Lease | None = None
+        self._lost: Lease | None = None
         self._stale = False
 
     @property
     def current(self) -> Lease:
-        """What is shown with an entry. With fence 0 it says who writes, as long as nobody else does."""
-        return self._lease or self._free
+        """What is shown with an entry. With fence 0 it says who writes, as long as nobody else does.
+
+        A lease that was lost goes on being shown, and is refused: the end of a turn that others went past
+        must not be written behind their work, even if nobody has the session by then.
+        """
+        return self._lease or self._lost or self._free
 
     async def hold(self) -> bool:
         """Have the session for this process alone. True: others wrote meanwhile, what is in memory is old.
@@ -55,12 +60,12 @@ class SessionLease:
         # Without a fence the store is in trouble, and nobody knows more than what is in memory.
         known = lease.fence == 0 or (had is not None and had.fence == 0)
         stale = self._stale or not (known or lease.last_seq == self.seen)
-        self._lease, self._stale = lease, False
+        self._lease, self._lost, self._stale = lease, None, False
         return stale
 
     def lose(self) -> None:
-        """Someone else has the session now."""
-        self._lease, self._stale = None, True
+        """Someone else has, or had, the session."""
+        self._lost, self._lease, self._stale = self._lease or self._lost, None, True
 
     async def release(self) -> None:
         """Let others have it. Does not raise: a lease that cannot be given back runs out."""

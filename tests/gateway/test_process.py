@@ -18,7 +18,7 @@ from tests.wire_talk import Talk, greet, text_of
 TLS = Path(__file__).parent.parent / "data" / "tls"
 SOON = 4.0
 """Seconds: its own end takes two at most; a machine under load needs as long again to clear it away."""
-SLOWLY = says(["word "] * 400, delay=0.05)
+SLOWLY = says(["word "] * 400, chunk_delay=0.05)
 
 
 async def test_the_token_is_shown_once_and_kept(home: Home):

@@ -37,6 +37,7 @@ KEYS: dict[str, str] = {
     "acp.history_trimmed": '[acp]\nhistory_trimmed = "off"',
     "acp.visible_trim_notice": '[acp]\nvisible_trim_notice = "never"',
     "acp.v2": "[acp]\nv2 = true",
+    "gateway.host": '[gateway]\nhost = "0.0.0.0"',
     "fetch.private_addresses": "[fetch]\nprivate_addresses = true",
     "permissions.mode": '[permissions]\nmode = "yolo"',
     "permissions.allow": '[permissions]\nallow = ["run_command", "fetch_url"]',

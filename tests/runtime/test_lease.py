@@ -6,12 +6,14 @@ from pathlib import Path
 import pytest
 import trio
 
+from runtime.agent import FunctionTool
 from runtime.conversation import Conversation
 from runtime.errors import LeaseLost, SessionBusy
 from runtime.events import AgentText, Event, Noticed
 from runtime.holder import new_holder
 from runtime.lease import LeasedStore, noting
 from runtime.loading import read_state, replay, restore
+from runtime.ports import Tool
 from runtime.profiles import Profile
 from runtime.providers.scripted import ScriptedProvider
 from runtime.session import Session
@@ -46,11 +48,19 @@ class Watched(RecordingClient):
 class Window:
     """One opened session as one process has it."""
 
-    def __init__(self, store: Store, head: SessionRecord, name: str, provider: ScriptedProvider, limit: int):
+    def __init__(
+        self,
+        store: Store,
+        head: SessionRecord,
+        name: str,
+        provider: ScriptedProvider,
+        limit: int,
+        tools: Sequence[Tool] = (),
+    ) -> None:
         self.provider = provider
         self.client = Watched()
         self.store = LeasedStore(store, "s", new_holder(name))
-        setup = make_setup(provider, Profile(max_history_messages=limit))
+        setup = make_setup(provider, Profile(max_history_messages=limit), tools)
         state = read_state(head.state)
         self.talk = Conversation(
             "s", Path("/p"), setup, self.store, self.client, state=state, title=head.title
@@ -87,12 +97,14 @@ async def store(request, tmp_path, clock):
     await made.aclose()
 
 
-async def window(store: Store, name: str, *, limit: int = 50, replies: Sequence[object] = ()) -> Window:
+async def window(
+    store: Store, name: str, *, limit: int = 50, replies: Sequence[object] = (), tools: Sequence[Tool] = ()
+) -> Window:
     """A window that has loaded the session."""
     head = await store.session("s")
     assert head is not None
     provider = script(*replies, echo=f"{name} heard it") if replies else script(echo=f"{name} heard it")
-    made = Window(store, head, name, provider, limit)
+    made = Window(store, head, name, provider, limit, tools)
     with noting(made.store):
         await restore(made.talk)
     return made
@@ -160,6 +172,41 @@ async def test_a_turn_that_runs_when_the_session_is_taken_writes_nothing_more(st
     await toad.session.close()
     assert await zed.ask("three") == "Zed heard it"
     assert zed.seen()[-2:] == ["two", "three"]
+
+
+async def test_nothing_of_a_turn_that_others_went_past_is_written_once_the_session_is_free(store, clock):
+    """The tool's result comes when the other window has worked and closed: it stands behind nobody's back."""
+    begun, held = trio.Event(), trio.Event()
+
+    async def step(_arguments: object) -> str:
+        begun.set()
+        await held.wait()
+        return "too late"
+
+    tool = FunctionTool("step", "One step.", step, kind="read")
+    zed = await window(
+        store,
+        "Zed",
+        replies=[{"calls": [{"name": "step", "arguments": {}}]}, {"text": "never"}],
+        tools=[tool],
+    )
+    toad = await window(store, "Toad")
+    with trio.fail_after(10):
+        async with trio.open_nursery() as nursery:
+
+            async def run() -> None:
+                with pytest.raises(LeaseLost):
+                    await ask(zed.session, "one")
+
+            nursery.start_soon(run)
+            await begun.wait()
+            clock.now += LEASE_SECONDS + 1
+            assert await toad.ask("two") == "Toad heard it"
+            await toad.session.close()
+            stored = await store.entries("s")
+            held.set()
+    await zed.session.close()
+    assert await store.entries("s") == stored
 
 
 async def test_the_cut_that_another_window_made_is_taken_over(store):

@@ -153,12 +153,22 @@ def test_the_next_request_starts_with_the_bytes_of_the_last():
 
 def test_rows_are_encoded_once():
     segment = Segment((Row("user", "u"),))
-    writer = BodyWriter(BodyShape())
-    writer.body(ModelRequest("m", (segment,)))
+    BodyWriter(BodyShape()).body(ModelRequest("m", (segment,)))
     kept = segment.encoded[CODEC]
     segment.encoded[CODEC] = b'{"role":"user","content":"from the cache"}'
-    assert b"from the cache" in writer.body(ModelRequest("m", (segment,)))
+    assert b"from the cache" in BodyWriter(BodyShape()).body(ModelRequest("m", (segment,)))
     assert orjson.loads(kept) == {"role": "user", "content": "u"}
+
+
+def test_what_the_last_body_began_with_is_not_put_together_again():
+    first, second, other = (Segment((Row("user", text),)) for text in ("one", "two", "three"))
+    writer = BodyWriter(BodyShape())
+    writer.body(ModelRequest("m", (first,)))
+    first.encoded[CODEC] = b'{"role":"user","content":"made anew"}'
+    went_on = orjson.loads(writer.body(ModelRequest("m", (first, second))))
+    assert [row["content"] for row in went_on["messages"]] == ["one\n\ntwo"]
+    elsewhere = orjson.loads(writer.body(ModelRequest("m", (first, other))))
+    assert [row["content"] for row in elsewhere["messages"]] == ["made anew\n\nthree"]
 
 
 def test_another_model_or_tool_list_is_another_head():

@@ -204,13 +204,25 @@ def program(folder: Path, source: str) -> str:
     return str(path)
 
 
+@pytest.fixture(autouse=True)
+def _others():
+    """What runs already, such as a server of other tests, is no child of these."""
+    OTHERS.clear()
+    OTHERS.update(all_children())
+
+
+OTHERS: set[int] = set()
+
+
+def all_children() -> set[int]:
+    """Processes of ours that run or were not reaped."""
+    tasks = Path("/proc/self/task").glob("*/children")
+    return {int(pid) for task in tasks for pid in task.read_text().split()}
+
+
 def children() -> list[int]:
-    """Processes of ours that still run or were not reaped."""
-    try:
-        pid, _ = os.waitpid(-1, os.WNOHANG)
-    except ChildProcessError:
-        return []
-    return [pid]
+    """Those that a test has left."""
+    return sorted(all_children() - OTHERS)
 
 
 MATCH = """
