@@ -2,6 +2,7 @@
 
 import json
 import os
+import select
 import subprocess
 import sys
 import time
@@ -71,11 +72,9 @@ def test_it_ends_at_once(home: Home, shown: Terminal, keys: bytes, when: str):
 
 def drained(shown: Terminal) -> bytes:
     """All that was shown, of a program that has ended."""
-    try:
-        shown.wait_for(b"\0never")
-    except TimeoutError:
-        return shown.seen
-    raise AssertionError("a zero byte was shown")
+    while select.select([shown.outer], [], [], 0)[0]:
+        shown.seen += os.read(shown.outer, 65536)
+    return shown.seen
 
 
 @pytest.mark.parametrize("on", [(0, 1, 2), (0, 1), (0,)], ids=["all", "stdin and stdout", "stdin"])
