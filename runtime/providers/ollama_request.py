@@ -11,6 +11,7 @@ may shrink, at the end. An empty system row is left out. What is sent for empty 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache, partial
 
 from runtime.model import (
     ModelRequest,
@@ -59,17 +60,13 @@ class BodyWriter:
 
     def __init__(self, shape: BodyShape) -> None:
         self._shape = shape
-        self._head = b""
-        self._head_of: tuple[str, tuple[ToolSpec, ...]] | None = None
+        self._head = lru_cache(maxsize=1)(partial(_head, shape))
 
     def body(self, request: ModelRequest) -> bytes:
         """The body. Rows of a segment that was sent before are not encoded again."""
-        head_of = (request.model, request.tools)
-        if self._head_of != head_of:
-            self._head = _head(self._shape, request.model, request.tools)
-            self._head_of = head_of
+        head = self._head(request.model, request.tools)
         messages = b",".join(filter(None, map(encoded, request.segments)))
-        return b"%b%b]%b}" % (self._head, messages, self._tail(request))
+        return b"%b%b]%b}" % (head, messages, self._tail(request))
 
     def _tail(self, request: ModelRequest) -> bytes:
         options = dict(self._shape.options)
@@ -81,7 +78,7 @@ class BodyWriter:
         return b',"options":%b' % dumps(options) if options else b""
 
 
-def _head(shape: BodyShape, model: str, tools: Sequence[ToolSpec]) -> bytes:
+def _head(shape: BodyShape, model: str, tools: tuple[ToolSpec, ...]) -> bytes:
     members: dict[str, object] = {"model": model, "stream": True, "truncate": False, "shift": False}
     head = dumps(members | dict(shape.members))[:-1]
     if tools:

@@ -11,6 +11,7 @@ came under, as some servers insist. What is sent for empty text and broken argum
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 import orjson
@@ -45,17 +46,12 @@ class BodyWriter:
     def __init__(self, shape: BodyShape) -> None:
         self._shape = shape
         self._rows = MessageBytes()
-        self._head = b""
-        self._head_of: tuple[str, tuple[ToolSpec, ...]] | None = None
+        self._head = lru_cache(maxsize=1)(partial(_head, shape))
 
     def body(self, request: ModelRequest) -> bytes:
         """The body. Rows of a segment that was sent before are not encoded again."""
-        head_of = (request.model, request.tools)
-        if self._head_of != head_of:
-            self._head = _head(self._shape, request.model, request.tools)
-            self._head_of = head_of
-        rows = self._rows.of(request.segments)
-        return b"%b%b]%b}" % (self._head, rows, self._tail(request.max_output_tokens))
+        head, rows = self._head(request.model, request.tools), self._rows.of(request.segments)
+        return b"%b%b]%b}" % (head, rows, self._tail(request.max_output_tokens))
 
     def _tail(self, max_output_tokens: int | None) -> bytes:
         if max_output_tokens is None:
@@ -63,7 +59,7 @@ class BodyWriter:
         return b",%b:%d" % (orjson.dumps(self._shape.output_limit_key), max_output_tokens)
 
 
-def _head(shape: BodyShape, model: str, tools: Sequence[ToolSpec]) -> bytes:
+def _head(shape: BodyShape, model: str, tools: tuple[ToolSpec, ...]) -> bytes:
     members: dict[str, object] = {"model": model, "stream": True}
     if shape.stream_usage:
         members["stream_options"] = {"include_usage": True}

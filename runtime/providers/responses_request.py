@@ -7,6 +7,7 @@ each request carries all of it, and reasoning goes to and fro encrypted.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache, partial
 
 from runtime.model import ModelRequest, Segment
 from runtime.providers.encoding import (
@@ -51,23 +52,18 @@ class BodyWriter:
     """Writes bodies of one shape and keeps the head of the last one."""
 
     def __init__(self, shape: BodyShape) -> None:
-        self._shape = shape
-        self._head = b""
-        self._head_of: tuple[str, tuple[ToolSpec, ...], str] | None = None
+        self._head = lru_cache(maxsize=1)(partial(_head, shape))
 
     def body(self, request: ModelRequest) -> bytes:
         """The body. Rows of a segment that was sent before are not encoded again."""
-        head_of = (request.model, request.tools, instructions(request.segments))
-        if self._head_of != head_of:
-            self._head = _head(self._shape, *head_of)
-            self._head_of = head_of
+        head = self._head(request.model, request.tools, instructions(request.segments))
         rows = b",".join(filter(None, map(encoded, request.segments)))
         limit = request.max_output_tokens
         tail = b"" if limit is None else b',"max_output_tokens":%d' % limit
-        return b"%b%b]%b}" % (self._head, rows, tail)
+        return b"%b%b]%b}" % (head, rows, tail)
 
 
-def _head(shape: BodyShape, model: str, tools: Sequence[ToolSpec], told: str) -> bytes:
+def _head(shape: BodyShape, model: str, tools: tuple[ToolSpec, ...], told: str) -> bytes:
     wanted = shape.encrypted_reasoning
     if wanted is None:
         # Gateways put the maker's name before the model's.
