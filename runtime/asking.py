@@ -3,6 +3,8 @@
 Knows no tool's work and no turn's end. An overflow shrinks the request and asks again, as long as that helps.
 """
 
+from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 
 import trio
@@ -33,6 +35,8 @@ from runtime.steps import Recorder
 from runtime.toolrun import ToolRun
 from schemas.transcript import ReplyStep, RequestRecord
 
+RecordMaker = Callable[[], RequestRecord]
+
 
 class Asking:
     """The provider calls of one turn. `draft` is what a call has brought so far, until it is accepted."""
@@ -53,15 +57,14 @@ class Asking:
         composed = await self._composed(number, with_tools, attempt=0)
         attempt = tries = 0
         while True:
-            request = self._request(composed, with_tools)
-            record = self._talk.notes.requests.record(keeper, request, tools=with_tools)
+            request, record = self._request(composed, with_tools)
             try:
                 return await self._answer(number, request, record, with_tools)
             except ProviderError as error:
                 nothing_shown = self.draft is None or self.draft.empty
                 smaller = nothing_shown and is_context_overflow(error)
                 pictures = nothing_shown and not smaller and self._refused_pictures(error)
-                step = attempt_step(error, record, smaller=smaller, pictures=pictures)
+                step = attempt_step(error, record(), smaller=smaller, pictures=pictures)
                 await self._recorder.attempt(number, step)
                 attempt += 1
                 if smaller:
@@ -97,18 +100,21 @@ class Asking:
             await self._loop.before_call(number, attempt)
         return await self._talk.keeper.compose(self._recorder, number, with_tools=with_tools)
 
-    def _request(self, composed: Composed, with_tools: bool) -> ModelRequest:
+    def _request(self, composed: Composed, with_tools: bool) -> tuple[ModelRequest, RecordMaker]:
+        """The request, and what gives its record."""
         keeper = self._talk.keeper
         step = self._talk.notes.requests.new_setup(keeper)
         if step is not None:
             self._recorder.hold(step)
-        return ModelRequest(
+        request = ModelRequest(
             keeper.route.model,
             composed.segments,
             keeper.native_specs if with_tools else (),
             composed.max_output_tokens,
             ready=self._recorder.flush,
         )
+        record = self._talk.notes.requests.record(keeper, request, tools=with_tools)
+        return replace(request, sent=record), record
 
     async def _wait(self, error: ProviderError, tries: int, delay: float) -> None:
         """Until the same request is sent again, which the person is told."""
@@ -119,7 +125,7 @@ class Asking:
         await trio.sleep(delay)
 
     async def _answer(
-        self, number: int, request: ModelRequest, record: RequestRecord, with_tools: bool
+        self, number: int, request: ModelRequest, record: RecordMaker, with_tools: bool
     ) -> ReplyStep:
         """The reply to a request. One that the provider's filters stopped is a reply too, a refusal."""
         try:
@@ -135,7 +141,7 @@ class Asking:
             return draft.reply()
 
     async def _stream(
-        self, number: int, request: ModelRequest, record: RequestRecord, with_tools: bool
+        self, number: int, request: ModelRequest, record: RecordMaker, with_tools: bool
     ) -> ReplyStep:
         in_text = self._talk.setup.prompt_tools
         ids = partial(call_id, f"call_{self._recorder.turn_id}_{number}")

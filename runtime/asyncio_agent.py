@@ -179,11 +179,14 @@ class AsyncioAgent:
     def _hear_and(
         self, otherwise: Callable[[Event], Awaitable[None]] | None
     ) -> Callable[[Event], Awaitable[None]]:
+        in_order = trio.Lock()
+
         async def hear(event: Event) -> None:
-            """In trio."""
-            await self._hand_over(event)
-            if otherwise is not None:
-                await otherwise(event)
+            """In trio. One event at a time: a turn's tasks tell side by side."""
+            async with in_order:
+                await self._hand_over(event)
+                if otherwise is not None:
+                    await otherwise(event)
 
         return hear
 

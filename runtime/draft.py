@@ -68,7 +68,7 @@ class Draft:
         self.usage: UsageRecord | None = None
         self.reasoning = ""
         self.stop = ""
-        self.request: RequestRecord | None = None
+        self.request: Callable[[], RequestRecord] | None = None
 
     def add_text(self, text: str) -> str:
         """Keep a piece of the answer; returns what of it can be shown."""
@@ -145,5 +145,5 @@ class Draft:
             interrupted=interrupted,
             prompt_mode=self.shown is not None,
             reasoning=self.reasoning,
-            request=self.request,
+            request=None if self.request is None else self.request(),
         )

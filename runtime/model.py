@@ -88,12 +88,17 @@ async def at_once() -> None:
     """Nothing has to be waited for."""
 
 
+def nothing() -> None:
+    """There is nothing to do meanwhile."""
+
+
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
     """One provider call. segments: in order, system rows first.
 
     max_output_tokens: None leaves it to the provider. ready: returns when all that the request rests on is
-    durable; a provider may prepare before, and lets no byte leave earlier.
+    durable; a provider may prepare before, and lets no byte leave earlier. sent: called when it has left, for
+    what can be done while the model works; a provider need not call it.
     """
 
     model: str
@@ -101,6 +106,7 @@ class ModelRequest:
     tools: tuple[ToolSpec, ...] = ()
     max_output_tokens: int | None = None
     ready: Callable[[], Awaitable[None]] = field(default=at_once, compare=False, repr=False)
+    sent: Callable[[], object] = field(default=nothing, compare=False, repr=False)
 
     def rows(self) -> list[Row]:
         """All rows in order, for checks and logs."""

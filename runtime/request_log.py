@@ -1,6 +1,8 @@
 """What is recorded of each provider call, so that a replay can make it again. Writes nothing itself."""
 
+from collections.abc import Callable
 from dataclasses import asdict
+from functools import lru_cache
 
 import orjson
 
@@ -23,17 +25,29 @@ class RequestLog:
         self._given: set[str] = set()
         self._digests = RequestDigests()
 
-    def record(self, keeper: HistoryKeeper, request: ModelRequest, *, tools: bool) -> RequestRecord:
-        """The record of a request that is about to be sent. tools: whether they were offered."""
-        return RequestRecord(
-            setup=self._setup(keeper).digest,
-            digest=self._digests.digest(request),
-            rows=sum(len(segment.rows) for segment in request.segments),
-            calibration=keeper.calibration,
-            tools=tools,
-            goal=keeper.history.beside.goal,
-            pins=tuple(sorted(keeper.history.beside.pins)),
-        )
+    def record(
+        self, keeper: HistoryKeeper, request: ModelRequest, *, tools: bool
+    ) -> Callable[[], RequestRecord]:
+        """What gives the record of a request that is about to be sent. tools: whether they were offered.
+
+        It is made when it is first asked for, best while the model works: the request need not wait for it.
+        """
+        setup, calibration, beside = self._setup(keeper).digest, keeper.calibration, keeper.history.beside
+        goal, pins = beside.goal, tuple(sorted(beside.pins))
+
+        @lru_cache(maxsize=1)
+        def made() -> RequestRecord:
+            return RequestRecord(
+                setup=setup,
+                digest=self._digests.digest(request),
+                rows=sum(len(segment.rows) for segment in request.segments),
+                calibration=calibration,
+                tools=tools,
+                goal=goal,
+                pins=pins,
+            )
+
+        return made
 
     def new_setup(self, keeper: HistoryKeeper) -> SetupStep | None:
         """What the next request is composed under, the first time: to be stored before it is sent."""

@@ -1,7 +1,8 @@
 """Runs the calls of one reply and records each result before anyone sees it. Knows no tool by name."""
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 
 import orjson
@@ -25,6 +26,26 @@ LOOKING = ("read", "search", "think")
 """Kinds of tools that change nothing: to run one again after a crash does no harm."""
 
 log = logging.getLogger("wholeturn.tools")
+
+
+async def reached(event: trio.Event) -> None:
+    """Wait for it, without a turn of the loop when it is there already."""
+    if not event.is_set():
+        await event.wait()
+
+
+@asynccontextmanager
+async def one_of(slots: trio.Semaphore) -> AsyncIterator[None]:
+    """One of the slots, without a turn of the loop when one is free."""
+    await trio.lowlevel.checkpoint_if_cancelled()
+    try:
+        slots.acquire_nowait()
+    except trio.WouldBlock:
+        await slots.acquire()
+    try:
+        yield
+    finally:
+        slots.release()
 
 
 @dataclass(slots=True, eq=False)
@@ -90,7 +111,7 @@ class ToolRun:
             if not run.begun:
                 self._begin(iteration, run)
         for run in runs:
-            await run.known.wait()
+            await reached(run.known)
             if run.step is not None:
                 into[run.call.call_id] = run.step
 
@@ -112,7 +133,7 @@ class ToolRun:
                 await before.asked.wait()
         finally:
             run.asked.set()
-        await run.accepted.wait()
+        await reached(run.accepted)
         self._recorder.hold(step)
         run.step = step
         run.known.set()
@@ -155,7 +176,7 @@ class ToolRun:
     async def _work(
         self, run: Run, tool: Tool, arguments: Mapping[str, object], request: ToolRequest
     ) -> ToolOutcome:
-        async with self._slots:
+        async with one_of(self._slots):
             await self._talk.emit(ToolCallChanged(run.call.call_id, "in_progress"))
             # Behind the first place where a cancel is noticed: until then nothing was run.
             run.started = True
@@ -185,7 +206,12 @@ class ToolRun:
         run.shown = True
         # A terminal of the client goes on showing what stands in it.
         text = None if run.terminal_id else step.shown or step.text
-        await self._talk.emit(ToolCallChanged(step.call_id, step.status, text, shown_diffs(step)))
+        try:
+            await self._talk.emit(ToolCallChanged(step.call_id, step.status, text, shown_diffs(step)))
+        except BaseException:
+            # A cancellation that came while the client was far behind: the turn's end tells it.
+            run.shown = False
+            raise
 
     def _resolve(self, call: CallRecord) -> tuple[Tool, Mapping[str, object]]:
         tool = self._tools.get(call.name)

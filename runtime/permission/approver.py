@@ -106,7 +106,9 @@ class Approver:
     def _judge(self, tool: str, request: ToolRequest) -> Verdict:
         policy = self._policy
         if self._remembered is not None:
-            policy = policy.with_answers(self._remembered.rules("allow"), self._remembered.rules("deny"))
+            allow, deny = self._remembered.both()
+            if allow or deny:
+                policy = policy.with_answers(allow, deny)
         return judge(tool, request, self.mode, policy)
 
     async def _ask(self, call: ToolCallStarted, request: ToolRequest, verdict: Verdict) -> Decision:

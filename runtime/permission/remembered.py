@@ -42,6 +42,17 @@ class Remembered:
         """The rules that were answered so."""
         return tuple(answer.rule for answer in self._current() if answer.effect == effect)
 
+    def both(self) -> tuple[tuple[Rule, ...], tuple[Rule, ...]]:
+        """What was allowed and what was denied, by one look at the disk."""
+        current = self._current()
+        if not current:
+            return (), ()
+        allow, deny = (
+            tuple(answer.rule for answer in current if answer.effect == effect)
+            for effect in ("allow", "deny")
+        )
+        return allow, deny
+
     def add(self, effect: Effect, rules: Iterable[Rule]) -> None:
         """Keep them, durably. Raises OSError."""
         self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -28,6 +28,7 @@ class Answer:
         self._chunks = _body(response)
         self._parts = _parts(reader, self._chunks, peer)
         self._first: Sequence[Part] = ()
+        self._ended = False
 
     async def begin(self) -> None:
         """Read up to the first parts. Raises ProviderError; nothing was shown by then."""
@@ -45,13 +46,15 @@ class Answer:
         if self._reader.done:
             # A server that hangs up behind its last word has said all of it.
             with trio.move_on_after(LINGER_SECONDS), suppress(httpx2.HTTPError, OSError):
-                await anext(self._chunks, None)
+                self._ended = await anext(self._chunks, None) is None
 
     async def release(self) -> None:
         """Close at once what was not read to its end."""
         with trio.CancelScope(shield=True):
             await self._parts.aclose()
-        await _release(self._response, self._chunks)
+            await self._response.aclose()
+            if not self._ended:
+                await _finish(self._chunks)
 
 
 async def _parts(
@@ -101,17 +104,17 @@ async def error_body(response: httpx2.Response) -> bytes:
     return bytes(kept)
 
 
-async def _release(response: httpx2.Response, chunks: AsyncIterator[bytes]) -> None:
-    """Close at once what was not read to its end."""
-    with trio.CancelScope(shield=True):
-        await response.aclose()
-        try:
-            # The body is a chain of async generators. One left half-way is finished by the garbage
-            # collector, noisily; with the connection closed this finishes all of them here.
-            async for _ in chunks:
-                pass
-        except (httpx2.HTTPError, httpx2.StreamError, OSError):
-            return
+async def _finish(chunks: AsyncIterator[bytes]) -> None:
+    """End the body of a response that was closed.
+
+    It is a chain of async generators. One left half-way is finished by the garbage collector, noisily; with
+    the connection closed this finishes all of them here.
+    """
+    try:
+        async for _ in chunks:
+            pass
+    except (httpx2.HTTPError, httpx2.StreamError, OSError):
+        return
 
 
 def broken(peer: Peer, error: Exception, *, while_reading: bool = False) -> ProviderError:

@@ -158,7 +158,7 @@ class HttpProvider:
 
     async def _open(self, request: ModelRequest, peer: Peer) -> Answer:
         """The answer, its first parts there."""
-        response = await self._send(Body(self._dialect.body(request), request.ready), peer)
+        response = await self._send(Body(self._dialect.body(request), request.ready, request.sent), peer)
         reader = self._dialect.reader(peer, self._dialect.decoder(peer, _new_call_id))
         answer = Answer(response, reader, peer)
         try:

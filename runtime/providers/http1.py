@@ -4,34 +4,43 @@ Parsed by httptools (the parser of Node.js): a response costs a fifth of what it
 many small chunks that came in one read are one piece of the body. Raises httpx2's exceptions.
 """
 
+import math
+import os
 import select
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable
+from types import TracebackType
 from typing import Protocol
 
 import httptools
 import httpx2
 import trio
 
+from runtime.model import nothing
+
 READ_BYTES = 65_536
 HEAD_BYTES = 262_144
 """How long a response's head may be."""
 CONTINUE, OK = 100, 200
+_BROKEN = (trio.BrokenResourceError, trio.ClosedResourceError, OSError)
 
 
 class Body(httpx2.AsyncByteStream):
     """A request's body that leaves only when `ready` returns: all else is prepared meanwhile.
 
-    It can be sent again.
+    It can be sent again. sent: called each time when it has left.
     """
 
-    def __init__(self, content: bytes, ready: Callable[[], Awaitable[None]]) -> None:
+    def __init__(
+        self, content: bytes, ready: Callable[[], Awaitable[None]], sent: Callable[[], object] = nothing
+    ) -> None:
         self.content = content
         self.ready = ready
+        self.sent = sent
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         await self.ready()
         yield self.content
+        self.sent()
 
 
 class ByteStream(Protocol):
@@ -105,13 +114,17 @@ class Connection:
         self._stream = stream
         self._socket = socket
         self._response: _Response | None = None
+        self._is_plain = os.name == "posix" and isinstance(stream, trio.SocketStream)
+        self._rested = False
         self.idle_since = 0.0
 
     async def send(self, head: bytes, body: Body, seconds: float | None) -> None:
         """Head and body in one piece: one packet and one wake-up of the server less."""
         await body.ready()
-        with _phase(seconds, httpx2.WriteTimeout, httpx2.WriteError):
+        self._rested = False
+        with _Phase(seconds, httpx2.WriteTimeout, httpx2.WriteError):
             await self._stream.send_all(head + body.content)
+        body.sent()
 
     async def head(self, seconds: float | None) -> tuple[int, list[tuple[bytes, bytes]]]:
         """Status and headers of the response."""
@@ -157,19 +170,43 @@ class Connection:
         await trio.aclose_forcefully(self._stream)  # type: ignore[arg-type]
 
     async def _read(self, seconds: float | None) -> bytes:
-        with _phase(seconds, httpx2.ReadTimeout, httpx2.ReadError):
+        data = self._at_hand() if self._rested else None
+        # After one read without a turn of the loop there is one with it: others wait too.
+        self._rested = data is None
+        if data is not None:
+            return data
+        with _Phase(seconds, httpx2.ReadTimeout, httpx2.ReadError):
             return bytes(await self._stream.receive_some(READ_BYTES))
 
+    def _at_hand(self) -> bytes | None:
+        """What has come already; None for nothing, and for a failure, which the next read tells."""
+        try:
+            return os.read(self._socket.fileno(), READ_BYTES) if self._is_plain else None
+        except OSError:
+            return None
 
-@contextmanager
-def _phase(
-    seconds: float | None, late: type[httpx2.TimeoutException], broken: type[httpx2.NetworkError]
-) -> Iterator[None]:
-    """Bounds a phase and gives its failures the client's names."""
-    try:
-        with trio.fail_after(float("inf") if seconds is None else seconds):
-            yield
-    except trio.TooSlowError:
-        raise late("too slow") from None
-    except (trio.BrokenResourceError, trio.ClosedResourceError, OSError) as error:
-        raise broken(str(error)) from error
+
+class _Phase:
+    """Bounds a phase and gives its failures the client's names. No generator: it is entered at every read."""
+
+    __slots__ = ("_broken", "_late", "_scope")
+
+    def __init__(
+        self, seconds: float | None, late: type[httpx2.TimeoutException], broken: type[httpx2.NetworkError]
+    ) -> None:
+        self._scope = trio.move_on_after(math.inf if seconds is None else seconds)
+        self._late = late
+        self._broken = broken
+
+    def __enter__(self) -> None:
+        self._scope.__enter__()
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        # It swallows nothing but its own deadline.
+        self._scope.__exit__(kind, error, trace)
+        if self._scope.cancelled_caught:
+            raise self._late("too slow") from None
+        if isinstance(error, _BROKEN):
+            raise self._broken(str(error)) from error

@@ -5,6 +5,7 @@ overwritten in place, which syncs faster than one that grows.
 """
 
 import sqlite3
+import time
 from contextlib import suppress
 
 from runtime.store.pulse import Pulse
@@ -14,11 +15,12 @@ _REST_SECONDS = 0.05
 
 
 class Upkeep:
-    """For the writer's thread, except `wipe_log`. pulse: of the leases."""
+    """For whoever holds the connection, except `wipe_log`. pulse: of the leases."""
 
     def __init__(self, pulse: Pulse) -> None:
         self._pulse = pulse
         self._unmerged = 0
+        self._last = 0.0
         self._wipe = False
 
     def wipe_log(self) -> None:
@@ -28,6 +30,7 @@ class Upkeep:
     def committed(self) -> None:
         """There was a commit."""
         self._unmerged += 1
+        self._last = time.monotonic()
 
     def go_along(self, connection: sqlite3.Connection) -> None:
         """Before a commit that is made anyway: renew what is due."""
@@ -36,11 +39,13 @@ class Upkeep:
 
     def rest(self) -> float | None:
         """After how many seconds without a job `use_rest` is due; None: there is nothing to do."""
-        return _REST_SECONDS if self._should_merge else self._pulse.rest()
+        if self.should_merge:
+            return max(self._last + _REST_SECONDS - time.monotonic(), 0.0)
+        return self._pulse.rest()
 
     def use_rest(self, connection: sqlite3.Connection | None) -> None:
         """Do what is due. connection: None while the file is not there."""
-        if self._should_merge:
+        if self.should_merge:
             self._merge_log(connection)
         elif connection is None:
             self._pulse.skip()
@@ -48,7 +53,8 @@ class Upkeep:
             self._beat(connection)
 
     @property
-    def _should_merge(self) -> bool:
+    def should_merge(self) -> bool:
+        """Whether the log is to be merged at the next rest."""
         return self._unmerged >= _COMMITS_TO_MERGE or (self._wipe and self._unmerged > 0)
 
     def _merge_log(self, connection: sqlite3.Connection | None) -> None:

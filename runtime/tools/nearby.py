@@ -8,21 +8,14 @@ another kind of file system, a place behind a link or on another device than its
 import os
 import stat
 from collections.abc import Callable
-from functools import lru_cache
-from pathlib import Path
 from typing import TypeVar
 
+from runtime.local_disk import is_local
 from runtime.ports import ToolContext
 from runtime.tools.offload import in_thread
 from runtime.tools.paths import absolute
 
 T = TypeVar("T")
-
-LOCAL_KINDS = frozenset(
-    ("bcachefs", "btrfs", "ext2", "ext3", "ext4", "f2fs", "overlay", "reiserfs", "tmpfs", "xfs", "zfs")
-)
-"""File systems, as the kernel names them, that no other machine has to answer for."""
-_MOUNTS = Path("/proc/self/mountinfo")
 
 
 async def look(raw: str, context: ToolContext, work: Callable[[], T]) -> T:
@@ -47,24 +40,6 @@ def is_near(raw: str, context: ToolContext) -> bool:
     return False
 
 
-@lru_cache(maxsize=64)
-def is_local(folder: str, mounts: Path = _MOUNTS) -> bool:
-    """Whether a folder, links followed, is on a disk of this machine."""
-    try:
-        found = os.path.realpath(folder)
-        lines = mounts.read_text("utf-8", "surrogateescape").splitlines()
-    except (OSError, ValueError):
-        return False
-    kinds = {}
-    for line in lines:
-        left, _, right = line.partition(" - ")
-        # A later mount on the same place hides the earlier one.
-        kinds[_unescaped(left.split(" ")[4])] = right.split(" ")[0]
-    while found not in kinds and found != "/":
-        found = os.path.dirname(found)
-    return kinds.get(found) in LOCAL_KINDS
-
-
 def _is_plain(root: str, names: list[str]) -> bool:
     """Folders and files of the root's own device as far as the path exists, and nothing else."""
     path = root
@@ -80,12 +55,3 @@ def _is_plain(root: str, names: list[str]) -> bool:
     except (OSError, ValueError):
         return False
     return True
-
-
-def _unescaped(path: str) -> str:
-    """A path as `mountinfo` writes it: blanks and backslashes are octal there."""
-    if "\\" not in path:
-        return path
-    for sign in (" ", "\t", "\n", "\\"):
-        path = path.replace(f"\\{ord(sign):03o}", sign)
-    return path
