@@ -8,8 +8,7 @@ import importlib.util
 import logging
 import sys
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
-from typing import Any, Final, TypeVar, cast
+from typing import Any, Final, NamedTuple, TypeVar, cast
 
 from acp_server.errors import INVALID_REQUEST, METHOD_NOT_FOUND, WireError, wire_error
 from acp_server.messages import Garbage, Id, Params, wire_id
@@ -39,8 +38,7 @@ Then = Callable[[], Awaitable[None]]
 Response = dict[str, object]
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(NamedTuple):
     """A result that is known at once. then: runs in a task of its own after the response was queued.
 
     methods: with `initialize`, those that are answered from now on; None when they stay as they are.
@@ -51,8 +49,7 @@ class Answer:
     methods: "Mapping[str, Handler[Any]] | None" = None
 
 
-@dataclass(frozen=True, slots=True)
-class Later:
+class Later(NamedTuple):
     """Work that gives the result (or raises). then: runs after the response was queued, in the same task.
 
     cancel: called when the client gives the request up, and when the connection ends; the work then
@@ -67,8 +64,7 @@ class Later:
     bind: Callable[[Callable[[object], None]], None] | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
+class Failure(NamedTuple):
     """An outcome that is an error."""
 
     error: WireError

@@ -5,15 +5,13 @@ bytes were cut into pieces.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 MAX_LINE: Final = 64 * 1024 * 1024
 """Bytes a line may have, its LF not counted. The longest that known clients send is below this."""
 
 
-@dataclass(frozen=True, slots=True)
-class Oversized:
+class Oversized(NamedTuple):
     """A line longer than `limit` bytes. All of it is thrown away, up to the next LF."""
 
     limit: int

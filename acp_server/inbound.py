@@ -5,9 +5,8 @@ one: a new session does not wait for the models of content blocks.
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -20,8 +19,7 @@ if TYPE_CHECKING:
 M = TypeVar("M", bound=BaseModel)
 
 
-@dataclass(frozen=True, slots=True)
-class Prompt:
+class Prompt(NamedTuple):
     """A prompt, checked. text: the user row; '' if there are no blocks, which is a turn with nothing to ask.
 
     blocks: each content block in wire form for the transcript, without what the protocol does not know.

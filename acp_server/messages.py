@@ -7,8 +7,7 @@ U+FFFD both ways, instead of failing the line. Ids are kept so that they are ech
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Final, TypeGuard
+from typing import Final, NamedTuple, TypeGuard
 
 import orjson
 
@@ -20,8 +19,7 @@ MAX_SENT_LINE: Final = 10 * 1024 * 1024
 CANCEL_REQUEST: Final = "$/cancel_request"
 
 
-@dataclass(frozen=True, slots=True)
-class NumberText:
+class NumberText(NamedTuple):
     """A number that a 64 bit integer cannot hold, as it was written: fractional, or too long."""
 
     text: str
@@ -32,8 +30,7 @@ IdKey = tuple[type, Id]
 Params = Mapping[str, object] | list[object] | None
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(NamedTuple):
     """A call that waits for an answer; its id may be null."""
 
     id: Id
@@ -41,16 +38,14 @@ class Request:
     params: Params = None
 
 
-@dataclass(frozen=True, slots=True)
-class Notification:
+class Notification(NamedTuple):
     """A call without id: never answered, whatever happens."""
 
     method: str
     params: Params = None
 
 
-@dataclass(frozen=True, slots=True)
-class Reply:
+class Reply(NamedTuple):
     """The peer's answer to a request of ours, parts as received. error is None when it gave a result."""
 
     id: object
@@ -58,8 +53,7 @@ class Reply:
     error: object = None
 
 
-@dataclass(frozen=True, slots=True)
-class Garbage:
+class Garbage(NamedTuple):
     """A line to be answered with an error. id: the request's when it could be read, else None."""
 
     code: int
@@ -67,8 +61,7 @@ class Garbage:
     id: Id = None
 
 
-@dataclass(frozen=True, slots=True)
-class Ignored:
+class Ignored(NamedTuple):
     """A line that must not be answered although it is wrong. reason: for the log, without content."""
 
     reason: str

@@ -46,8 +46,7 @@ class StoredEntry:
     seq: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class SessionPage:
+class SessionPage(NamedTuple):
     """A page of sessions, newest change first. next_cursor: opaque, None on the last page."""
 
     sessions: tuple[SessionRecord, ...]

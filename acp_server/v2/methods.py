@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext, suppress
-from dataclasses import replace
 
 from acp_server.app import App
 from acp_server.dispatch import Answer, Later
@@ -70,7 +69,7 @@ def resume(app: App, params: Params) -> Later:
         edition.client.snapshot(asked.session_id, running=not idle)
         return _options_only(_object(result))
 
-    return replace(later, run=run)
+    return later._replace(run=run)
 
 
 def list_(app: App, params: Params) -> Later:
@@ -105,7 +104,7 @@ def _made_over(later: Later, change: Callable[[Result], Result]) -> Later:
     async def run() -> Result:
         return change(_object(await later.run()))
 
-    return replace(later, run=run)
+    return later._replace(run=run)
 
 
 def _object(result: object) -> Result:

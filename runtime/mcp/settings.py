@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 TransportKind = Literal["stdio", "http", "sse"]
 
@@ -38,8 +38,7 @@ class ServerSettings:
     call_timeout: float = CALL_TIMEOUT
 
 
-@dataclass(frozen=True, slots=True)
-class Tuning:
+class Tuning(NamedTuple):
     """What the user's settings say of a server, whoever defines it."""
 
     enabled: bool = True

@@ -1,8 +1,8 @@
 """What is known of one configured provider, as plain values. Knows no file format and no adapter."""
 
-import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from importlib import import_module
 
 from runtime.errors import ConfigError
 
@@ -44,7 +44,7 @@ class ProviderSettings:
 
 def nearest(word: str, known: Iterable[str]) -> str:
     """'; did you mean "x"?' for the closest known word, '' when none is close."""
-    close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.5)
+    close = import_module("difflib").get_close_matches(word, list(known), n=1, cutoff=0.5)
     return f'; did you mean "{close[0]}"?' if close else ""
 
 

@@ -2,13 +2,13 @@
 
 import os
 import sqlite3
+from importlib import import_module
 from pathlib import Path
 
 from runtime.store.changes import check
 from runtime.store.connection import open_for_reading, open_for_writing, translate, wal_has_content
 from runtime.store.faults import StoreTrouble, TroubleKind, from_os
 from runtime.store.lockfile import LockFile
-from runtime.store.salvage import rebuild
 
 # A whole check reads every page, about 2 ms a megabyte; beyond this only what is touched is found.
 _CHECK_BYTES_AT_MOST = 64 << 20
@@ -57,7 +57,8 @@ class StoreFile:
             detail = "another process has it open; it can be repaired when that one has ended"
             raise StoreTrouble(TroubleKind.CORRUPT, self.path, detail)
         try:
-            return rebuild(self.path, timeout=self._patience)
+            told: str = import_module("runtime.store.salvage").rebuild(self.path, timeout=self._patience)
+            return told
         except (OSError, sqlite3.Error) as error:
             raise translate(error, self.path) from error
         finally:
