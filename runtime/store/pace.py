@@ -10,9 +10,13 @@ many in a row are cheaper together: both are left to the writer's thread.
 import time
 
 QUICK_SECONDS = 0.003
-"""How long a commit may hold up the loop."""
-QUICK_IN_A_ROW = 8
-"""So many commits must have been quick before one is made at once."""
+"""How long a commit may hold up the loop, as a rule."""
+SLOW_SECONDS = 0.1
+"""After one such commit it is all as at the beginning."""
+ENOUGH, MOST, SLOW_ONE = 8, 16, 4
+"""Each quick commit counts one, up to the most; a slower one takes back so many. With enough of them the next
+is made at once.
+"""
 PAUSE_SECONDS = 0.003
 """Since the last commit."""
 IMPATIENT_SECONDS = 0.1
@@ -32,12 +36,16 @@ class Pace:
 
     def is_easy(self) -> bool:
         """Whether the next commit can be expected to be quick, and to be the only one."""
-        return self._quick >= QUICK_IN_A_ROW and time.monotonic() - self._last >= PAUSE_SECONDS
+        return self._quick >= ENOUGH and time.monotonic() - self._last >= PAUSE_SECONDS
 
     def made(self, began: float) -> None:
         """A commit, or a try; began: when, of the monotonic clock."""
         self._last = time.monotonic()
-        self._quick = self._quick + 1 if self._last - began < QUICK_SECONDS else 0
+        taken = self._last - began
+        if taken < QUICK_SECONDS:
+            self._quick = min(self._quick + 1, MOST)
+        else:
+            self._quick = max(self._quick - SLOW_ONE, 0) if taken < SLOW_SECONDS else 0
 
     def begun(self) -> None:
         """No other program is in the way."""

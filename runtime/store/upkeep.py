@@ -11,6 +11,7 @@ from contextlib import suppress
 from runtime.store.pulse import Pulse
 
 _COMMITS_TO_MERGE = 64
+_LONG_UNMERGED = 4 * _COMMITS_TO_MERGE
 _REST_SECONDS = 0.05
 
 
@@ -39,13 +40,13 @@ class Upkeep:
 
     def rest(self) -> float | None:
         """After how many seconds without a job `use_rest` is due; None: there is nothing to do."""
-        if self.should_merge:
+        if self._should_merge:
             return max(self._last + _REST_SECONDS - time.monotonic(), 0.0)
         return self._pulse.rest()
 
     def use_rest(self, connection: sqlite3.Connection | None) -> None:
         """Do what is due. connection: None while the file is not there."""
-        if self.should_merge:
+        if self._should_merge:
             self._merge_log(connection)
         elif connection is None:
             self._pulse.skip()
@@ -53,8 +54,15 @@ class Upkeep:
             self._beat(connection)
 
     @property
-    def should_merge(self) -> bool:
-        """Whether the log is to be merged at the next rest."""
+    def needs_thread(self) -> bool:
+        """Whether the next commit is to be made by the thread: so that it learns that there is something to do
+        at rest, or because a log that is long may be merged within the commit.
+        """
+        at_the_edge = self._unmerged % _COMMITS_TO_MERGE == _COMMITS_TO_MERGE - 1
+        return at_the_edge or self._wipe or self._unmerged >= _LONG_UNMERGED
+
+    @property
+    def _should_merge(self) -> bool:
         return self._unmerged >= _COMMITS_TO_MERGE or (self._wipe and self._unmerged > 0)
 
     def _merge_log(self, connection: sqlite3.Connection | None) -> None:

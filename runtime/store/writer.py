@@ -119,7 +119,7 @@ class Writer:
     def _is_easy(self) -> bool:
         opened = self._opened
         here = opened is not None and opened.local
-        return here and self._pace.is_easy() and not self._upkeep.should_merge and self._queue.empty()
+        return here and self._pace.is_easy() and not self._upkeep.needs_thread and self._queue.empty()
 
     def _make(self, work: Work) -> bool:
         """Make a change here and now. False: it was not made; the thread tries it again and says why."""

@@ -26,8 +26,8 @@ class Seen:
 
     def __call__(self, connection: sqlite3.Connection) -> None:
         self.threads.append(HERE())
-        connection.execute("CREATE TABLE IF NOT EXISTS seen (number INTEGER)")
-        connection.execute("INSERT INTO seen VALUES (?)", (len(self.threads),))
+        connection.execute("CREATE TABLE IF NOT EXISTS seen (number INTEGER, filler TEXT)")
+        connection.execute("INSERT INTO seen VALUES (?, ?)", (len(self.threads), "x" * 500))
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def make(folder: Path) -> Writer:
     )
 
 
-async def often(made: Writer, work: Work, times: int = pace.QUICK_IN_A_ROW) -> None:
+async def often(made: Writer, work: Work, times: int = pace.ENOUGH) -> None:
     for _ in range(times):
         await made.run(work, at_once=True)
 
@@ -68,7 +68,7 @@ async def test_the_first_commits_go_to_the_thread_and_the_next_one_does_not(made
     assert HERE() not in seen.threads
     await made.run(seen, at_once=True)
     assert seen.threads[-1] == HERE()
-    assert rows(tmp_path) == list(range(1, pace.QUICK_IN_A_ROW + 2))
+    assert rows(tmp_path) == list(range(1, pace.ENOUGH + 2))
 
 
 async def test_only_who_may_does(made: Writer):
@@ -78,9 +78,16 @@ async def test_only_who_may_does(made: Writer):
     assert seen.threads[-1] != HERE()
 
 
-async def slow(_made: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
+async def slower(made: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pace, "QUICK_SECONDS", 0.0)
-    await often(_made, Seen(), 1)
+    await often(made, Seen(), 1)
+
+
+async def very_slow(made: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
+    await often(made, Seen(), pace.MOST)
+    monkeypatch.setattr(pace, "QUICK_SECONDS", 0.0)
+    monkeypatch.setattr(pace, "SLOW_SECONDS", 0.0)
+    await often(made, Seen(), 1)
 
 
 async def soon(_made: Writer, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -111,7 +118,7 @@ async def merging(made: Writer, _monkeypatch: pytest.MonkeyPatch) -> None:
     made.wipe_log()
 
 
-@pytest.mark.parametrize("reason", [slow, soon, busy, merging])
+@pytest.mark.parametrize("reason", [slower, very_slow, soon, busy, merging])
 async def test_a_reason_for_the_thread(
     made: Writer, monkeypatch: pytest.MonkeyPatch, reason: Callable[..., object]
 ):
@@ -122,12 +129,21 @@ async def test_a_reason_for_the_thread(
     assert seen.threads[-1] != HERE()
 
 
+async def test_a_slow_one_among_many_quick_ones_is_no_reason(made: Writer, monkeypatch: pytest.MonkeyPatch):
+    seen = Seen()
+    await often(made, seen, pace.MOST)
+    with monkeypatch.context() as patch:
+        await slower(made, patch)
+    await made.run(seen, at_once=True)
+    assert seen.threads[-1] == HERE()
+
+
 async def test_another_machines_disk_is_a_reason_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(pace, "QUICK_SECONDS", 60.0)
     monkeypatch.setattr(pace, "PAUSE_SECONDS", 0.0)
     monkeypatch.setattr(writer, "is_local", lambda folder: False)
     remote, seen = make(tmp_path), Seen()
-    await often(remote, seen, pace.QUICK_IN_A_ROW * 2)
+    await often(remote, seen, pace.ENOUGH * 2)
     assert HERE() not in seen.threads
     await remote.aclose()
 
@@ -137,7 +153,7 @@ async def test_what_fails_here_is_tried_by_the_thread_which_says_why(made: Write
 
     def refuse(connection: sqlite3.Connection) -> None:
         threads.append(HERE())
-        connection.execute("INSERT INTO seen VALUES (99)")
+        connection.execute("INSERT INTO seen VALUES (99, '')")
         raise StoreError("no")
 
     await often(made, seen)
@@ -178,15 +194,16 @@ async def test_a_cancellation_before_it_stops_it(made: Writer, tmp_path: Path):
         scope.cancel()
         await made.run(seen, at_once=True)
     assert scope.cancelled_caught
-    assert len(rows(tmp_path)) == len(seen.threads) == pace.QUICK_IN_A_ROW
+    assert len(rows(tmp_path)) == len(seen.threads) == pace.ENOUGH
 
 
 async def test_a_log_grown_without_the_thread_is_merged(made: Writer, tmp_path: Path):
-    """The thread sleeps without an end then; the commit that is one too many wakes it."""
+    """The thread sleeps without an end then; one of the commits wakes it."""
     seen = Seen()
     await often(made, seen, 80)
-    assert HERE() in seen.threads
+    assert seen.threads[pace.ENOUGH :].count(HERE()) > 60
+    assert (tmp_path / "s.db").stat().st_size < 20_000
     with trio.fail_after(20):
-        while made._upkeep.should_merge:  # noqa: ASYNC110 - it tells nobody
+        while (tmp_path / "s.db").stat().st_size < 20_000:  # noqa: ASYNC110 - it tells nobody
             await trio.sleep(0.01)
     assert len(rows(tmp_path)) == 80
