@@ -5,6 +5,7 @@ Paths are relative to a root, `/` between their names. Ignore files above the ro
 
 import os
 import stat
+import time
 from dataclasses import dataclass
 
 from runtime.tools.globs import Rule, rules, verdict
@@ -12,6 +13,10 @@ from runtime.tools.globs import Rule, rules, verdict
 IGNORE_FILES = (".gitignore", ".ignore")
 _READ = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 _LIMIT = 1024 * 1024
+_SETTLED_NS = 2_000_000_000
+_MOST_FOLDERS = 4096
+
+Stamp = tuple[int, int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +52,35 @@ def ignored(layers: list[Layer], path: str, *, is_folder: bool) -> bool:
         if answer is not None:
             return answer
     return False
+
+
+class Absent:
+    """Folders of a local disk in which none of some files is, so that none need be opened to know it again.
+
+    A folder's time changes with what is in it. It is trusted when the folder has been left alone for a while:
+    two changes within the clock's step look like one.
+    """
+
+    def __init__(self, names: tuple[str, ...]) -> None:
+        self._names = names
+        self._known: dict[str, Stamp] = {}
+
+    def all_in(self, folder: str) -> bool:
+        """Whether none of the files is in there."""
+        try:
+            status = os.stat(folder)
+            stamp = status.st_dev, status.st_ino, status.st_mtime_ns, status.st_ctime_ns
+            if self._known.get(folder) == stamp:
+                return True
+            if any(os.path.lexists(os.path.join(folder, name)) for name in self._names):
+                return False
+        except (OSError, ValueError):
+            return False
+        if time.time_ns() - max(stamp[2:]) > _SETTLED_NS:
+            if len(self._known) >= _MOST_FOLDERS:
+                self._known.clear()
+            self._known[folder] = stamp
+        return True
 
 
 def lines_of(path: str) -> list[str]:

@@ -8,6 +8,8 @@ another kind of file system, a place behind a link or on another device than its
 import os
 import stat
 from collections.abc import Callable
+from functools import lru_cache
+from pathlib import Path
 from typing import TypeVar
 
 from runtime.local_disk import is_local
@@ -17,38 +19,64 @@ from runtime.tools.paths import absolute
 
 T = TypeVar("T")
 
+_NO_NAMES = frozenset(("", ".", ".."))
 
-async def look(raw: str, context: ToolContext, work: Callable[[], T]) -> T:
+
+async def look(raw: str, context: ToolContext, work: Callable[[Path | None], T]) -> T:
     """What `work` gives; it only looks at `raw`, reads little and changes nothing.
 
-    Raises what it raises; ToolError for what can name no file.
+    work: gets where `raw` leads to when that is known already, see `plain_path`. Raises what it raises;
+    ToolError for what can name no file.
     """
-    if is_near(raw, context):
-        return work()
-    return await in_thread(lambda _: work())
+    plain = plain_path(raw, context)
+    if plain is not None:
+        return work(plain)
+    return await in_thread(lambda _: work(None))
 
 
-def is_near(raw: str, context: ToolContext) -> bool:
-    """Whether `raw` lies below a local root, with no link on the way. Raises ToolError for an impossible
-    path.
+def plain_path(raw: str, context: ToolContext) -> Path | None:
+    """Where `raw` leads to when it lies below a local root and no link is on the way, else None.
+
+    Raises ToolError for an impossible path.
     """
     wanted = absolute(raw, context.cwd)
-    for spelled in (str(context.cwd), *map(str, context.roots)):
-        if wanted.startswith(f"{spelled}/"):
-            names = wanted[len(spelled) + 1 :].split("/")
-            return ".." not in names and is_local(spelled) and _is_plain(spelled, names)
-    return False
+    for root in map(str, context.roots):
+        if wanted.startswith(f"{root}/"):
+            names = wanted[len(root) + 1 :].split("/")
+            fit = is_local(root) and _NO_NAMES.isdisjoint(names) and _is_plain(root, names)
+            return Path(wanted) if fit else None
+    return None
+
+
+@lru_cache(maxsize=64)
+def _place_of(root: str) -> tuple[int, int] | None:
+    """Device and number of a root, None when its path goes through a link.
+
+    Asked once: as long as the path leads to the same folder, there is no link in it that matters.
+    """
+    status = os.stat(root)
+    return (status.st_dev, status.st_ino) if os.path.realpath(root) == root else None
+
+
+def _is_known(root: str, place: tuple[int, int]) -> bool:
+    if place == _place_of(root):
+        return True
+    _place_of.cache_clear()
+    return place == _place_of(root)
 
 
 def _is_plain(root: str, names: list[str]) -> bool:
     """Folders and files of the root's own device as far as the path exists, and nothing else."""
     path = root
     try:
-        device = os.stat(root).st_dev
+        top = os.stat(root)
+        if not _is_known(root, (top.st_dev, top.st_ino)):
+            return False
         for name in names:
             path = f"{path}/{name}"
             status = os.lstat(path)
-            if status.st_dev != device or not (stat.S_ISDIR(status.st_mode) or stat.S_ISREG(status.st_mode)):
+            mode = status.st_mode
+            if status.st_dev != top.st_dev or not (stat.S_ISDIR(mode) or stat.S_ISREG(mode)):
                 return False
     except FileNotFoundError:
         return True

@@ -5,6 +5,7 @@ copied along. What is not the file's own text stands in one last line in square 
 """
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from runtime.errors import ToolError
 from runtime.events import Location, ToolKind
@@ -64,7 +65,7 @@ class ReadFile:
         given = check(self.spec.name, _PARAMETERS, arguments)
         raw, first = given.text("path"), given.integer("line", 1)
         count = given.integer("limit", 0) or None
-        place, file = await look(raw, context, lambda: _look(raw, context))
+        place, file = await look(raw, context, lambda plain: _look(raw, context, plain))
         buffer = await editor_text(place, file.size if file else 0, context)
         if buffer is not None:
             context.seen.note(place.path, Stamp(digest(buffer)))
@@ -77,8 +78,8 @@ class ReadFile:
         return ToolOutcome(_report(place, reading.window, reading.notes))
 
 
-def _look(raw: str, context: ToolContext) -> tuple[Place, disk_text.TextFile | None]:
-    place = locate(raw, context)
+def _look(raw: str, context: ToolContext, plain: Path | None) -> tuple[Place, disk_text.TextFile | None]:
+    place = locate(raw, context, plain)
     return place, disk_text.look(place)
 
 

@@ -69,24 +69,23 @@ class Place:
         return self.root.joinpath(*self.parts)
 
 
-def resolve(raw: str, context: ToolContext) -> Path:
-    """Where `raw` leads to now, links followed, be it inside or outside. Raises ToolError."""
-    wanted = absolute(raw, context.cwd)
-    try:
-        resolved = Path(os.path.realpath(wanted))
-    except (OSError, ValueError) as error:
-        raise ToolError(f"path cannot be resolved: {shorten(quote(raw))}") from error
+def resolve(raw: str, context: ToolContext, plain: Path | None = None) -> Path:
+    """Where `raw` leads to now, links followed, be it inside or outside. Raises ToolError.
+
+    plain: that place, when it was just found to be below a root with no link on the way.
+    """
+    resolved = plain or _followed(raw, context)
     if any(below(resolved, kernel) is not None for kernel in _KERNEL):
         raise ToolError(f"{shorten(quote(raw))} is no file but the kernel's own ({quote(str(resolved))})")
     return resolved
 
 
-def locate(raw: str, context: ToolContext) -> Place:
-    """The place that `raw` leads to now; it need not exist.
+def locate(raw: str, context: ToolContext, plain: Path | None = None) -> Place:
+    """The place that `raw` leads to now; it need not exist. plain: see `resolve`.
 
     Raises ToolError when it is outside the roots and was not granted, or was judged when it led elsewhere.
     """
-    resolved = resolve(raw, context)
+    resolved = resolve(raw, context, plain)
     if context.judged and resolved not in context.judged:
         given, target = shorten(quote(raw)), shorten(quote(str(resolved)))
         raise ToolError(f"{given} leads to {target} now, and led elsewhere when it was allowed; try again")
@@ -94,6 +93,13 @@ def locate(raw: str, context: ToolContext) -> Place:
     if place is None:
         raise ToolError(_outside(raw, resolved, context))
     return place
+
+
+def _followed(raw: str, context: ToolContext) -> Path:
+    try:
+        return Path(os.path.realpath(absolute(raw, context.cwd)))
+    except (OSError, ValueError) as error:
+        raise ToolError(f"path cannot be resolved: {shorten(quote(raw))}") from error
 
 
 def inside(resolved: Path, context: ToolContext) -> Place | None:

@@ -53,7 +53,8 @@ class RunCommand:
 
     spec = tool_spec(
         "run_command",
-        "Run a shell command. It gets no input, and nothing that it starts outlives it.",
+        "Run a shell command. It gets no input. Background jobs that it leaves are stopped at its end; "
+        "a daemon that made a session of its own goes on.",
         _PARAMETERS,
     )
     kind: ToolKind = "execute"

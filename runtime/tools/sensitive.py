@@ -12,7 +12,7 @@ from fnmatch import translate
 from functools import lru_cache
 
 from runtime.tools.globs import rules
-from runtime.tools.ignore_files import IGNORE_FILES, Layer, ignored, lines_of
+from runtime.tools.ignore_files import IGNORE_FILES, Absent, Layer, ignored, lines_of
 from runtime.tools.roots import Place
 
 SECRET_NAMES = (
@@ -69,6 +69,8 @@ _MADE_BY_TOOLS = (
 """What git ignores by name as well, and what holds no secret that somebody put there."""
 _AGENT_IGNORE_FILES = (".aiignore", ".aiexclude", ".cursorignore")
 """Ignore files that are made for agents: whatever they name is kept from them."""
+_ALL_IGNORE_FILES = (*IGNORE_FILES, *_AGENT_IGNORE_FILES)
+_ABSENT = Absent(_ALL_IGNORE_FILES)
 
 _RUN_BY_OTHERS = (
     ((".git", ".hg"), "git runs or follows what is written there"),
@@ -96,9 +98,12 @@ def hides_something(path: str) -> bool:
     return not path.isprintable() or not _UNSEEN.isdisjoint(path)
 
 
-def is_secret(place: Place) -> bool:
-    """Whether the file may hold secrets. Reads the ignore files above it: blocks on the disk."""
-    return has_secret_name((*place.root.parts, *place.parts)) or _is_named_by_ignore_rules(place)
+def is_secret(place: Place, *, local: bool = False) -> bool:
+    """Whether the file may hold secrets. Reads the ignore files above it: blocks on the disk.
+
+    local: it is on a disk of this machine, whose folders tell at once when a file came into them.
+    """
+    return has_secret_name((*place.root.parts, *place.parts)) or _is_named_by_ignore_rules(place, local)
 
 
 def has_secret_name(parts: Sequence[str]) -> bool:
@@ -127,7 +132,7 @@ def _one_of(globs: tuple[str, ...]) -> re.Pattern[str]:
     return re.compile("|".join(map(translate, globs)))
 
 
-def _is_named_by_ignore_rules(place: Place) -> bool:
+def _is_named_by_ignore_rules(place: Place, local: bool) -> bool:
     """A rule of git speaks of the file itself, not of a folder around it or of everything in one.
 
     Build results and installed packages lie in ignored folders and hold no secrets; what is left out by
@@ -138,7 +143,9 @@ def _is_named_by_ignore_rules(place: Place) -> bool:
     agents: list[Layer] = []
     for depth in range(len(place.parts)):
         prefix = "".join(f"{part}/" for part in place.parts[:depth])
-        for name in (*IGNORE_FILES, *_AGENT_IGNORE_FILES):
+        if local and _ABSENT.all_in(os.path.join(root, prefix) if prefix else root):
+            continue
+        for name in _ALL_IGNORE_FILES:
             lines = lines_of(os.path.join(root, prefix + name))
             if not lines:
                 continue
@@ -146,6 +153,8 @@ def _is_named_by_ignore_rules(place: Place) -> bool:
                 own.append(Layer(prefix, rules(line for line in lines if _names_something(line))))
             else:
                 agents.append(Layer(prefix, rules(lines)))
+    if not own and not agents:
+        return False
     own_word = not _matches(plain(place.parts[-1]), _MADE_BY_TOOLS) and ignored(own, path, is_folder=False)
     if own_word or ignored(agents, path, is_folder=False):
         return True

@@ -1,9 +1,14 @@
 """What a person is asked about: files that may hold secrets, files that make others run, names that hide."""
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from time import process_time
 
 import pytest
 
+from runtime.tools import ignore_files
 from runtime.tools.list_dir import ListDir
 from runtime.tools.read_file import ReadFile
 from runtime.tools.roots import Place
@@ -156,3 +161,35 @@ async def test_a_search_leaves_secrets_out_unless_they_are_named(tmp_path):
         named = await text_of(tool, context(tmp_path), pattern="needle", path=".env")
         assert named.startswith(".env:1: needle=1")
         assert (await tool.request({"pattern": "x", "path": ".env"}, context(tmp_path))).secret
+
+
+def test_an_ignore_file_that_comes_later_counts_at_once(tmp_path: Path):
+    """Folders that were found to have none are remembered, until something comes into them."""
+    deep = tmp_path / "a" / "b"
+    deep.mkdir(parents=True)
+    (deep / "notes.txt").write_text("x")
+    place = Place(tmp_path, ("a", "b", "notes.txt"), "a/b/notes.txt")
+    for folder in (deep, deep.parent, tmp_path):
+        os.utime(folder, (0, 0))
+    for settled in (False, True):
+        with clock_by_which_folders_are(settled):
+            assert not is_secret(place, local=True)
+            assert not is_secret(place, local=True)
+            for folder in (deep, deep.parent, tmp_path):
+                rules = folder / ".gitignore"
+                rules.write_text("notes.txt\n")
+                assert is_secret(place, local=True), folder
+                rules.write_text("others.txt\n")
+                assert not is_secret(place, local=True), folder
+                rules.write_text("notes.txt\n")
+                assert is_secret(place, local=True), folder
+                rules.unlink()
+                assert not is_secret(place, local=True), folder
+
+
+@contextmanager
+def clock_by_which_folders_are(settled: bool) -> Iterator[None]:
+    """A clock by which every folder has, or has not, been left alone for long."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(ignore_files, "_SETTLED_NS", -(10**18) if settled else 10**19)
+        yield
