@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import trio
 
 from acp_server.app import App
+from acp_server.config.keys import printable
+from acp_server.config.nearest import hint
 from acp_server.config.options import Options
 from acp_server.config.settings import SessionConfig
 from acp_server.connection import Connection
@@ -20,6 +22,10 @@ from acp_server.warming import warm_up
 
 if TYPE_CHECKING:
     from runtime.ports import Client
+
+
+LOG_LEVELS = ("debug", "info", "warning", "error")
+DEFAULT_LEVEL = "warning"
 
 
 def serve(wire: WireFds, hello: Hello, options: Options | None = None) -> int:
@@ -47,8 +53,18 @@ async def serve_wire(wire: WireFds, hello: Hello, options: Options) -> None:
 
 def log_to_stderr() -> None:
     """Plain lines on stderr; WHOLETURN_LOG names the level (default: warning)."""
-    level = os.environ.get("WHOLETURN_LOG", "warning").upper()
-    known = logging.getLevelNamesMapping().get(level, logging.WARNING)
+    level = os.environ.get("WHOLETURN_LOG") or DEFAULT_LEVEL
+    known = logging.getLevelNamesMapping().get(level.upper())
     logging.basicConfig(
-        stream=sys.stderr, level=known, format="%(asctime)s %(levelname)s %(name)s: %(message)s"
+        stream=sys.stderr,
+        level=logging.WARNING if known is None else known,
+        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
     )
+    if known is None:
+        sys.stderr.write(f"wholeturn: {no_level(level)}\n")
+
+
+def no_level(level: str) -> str:
+    """What is said of a WHOLETURN_LOG that names no level."""
+    guess = hint(level, LOG_LEVELS)
+    return f"WHOLETURN_LOG={printable(level, 40)} is no level{guess}; {DEFAULT_LEVEL} is used"

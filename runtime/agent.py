@@ -13,9 +13,10 @@ import trio
 
 from runtime.bare_client import BareClient
 from runtime.clock import utc_now
-from runtime.context.catalog import trimmer_of
+from runtime.context.catalog import is_trimmer, trimmer_of
 from runtime.context.settings import parse_descriptor
 from runtime.conversation import Conversation
+from runtime.errors import ConfigError
 from runtime.events import AgentText, Event, HistoryTrimmed, Noticed, ToolCallStarted, ToolKind
 from runtime.forking import new_session_id
 from runtime.loading import read_state, restore
@@ -225,6 +226,11 @@ class Agent:
 def _trimmer(
     context: str | ContextTrimmer | None, profile: Profile, summarise: Summariser
 ) -> ContextTrimmer | None:
-    if not isinstance(context, str):
-        return context
-    return trimmer_of(parse_descriptor(context), profile.trim_slack_ratio, summarise)
+    if context is None:
+        return None
+    if isinstance(context, str):
+        return trimmer_of(parse_descriptor(context), profile.trim_slack_ratio, summarise)
+    if not is_trimmer(context):
+        needed = "an object with a name (text) and an async trim()"
+        raise ConfigError(f"context: {type(context).__name__} is no trimmer; it must be {needed}")
+    return context

@@ -24,7 +24,10 @@ def cut_as_recorded(history: History, trims: Sequence[TrimStep]) -> History:
             history = reduced_to(history, trim.first_turn_id, trim.held)
         elif trim.dropped_turns:
             history = history.without_oldest(trim.dropped_turns)
-        elif trim.strategy == Strategy.SHORTEN:
+        if trim.rounds_cut is not None:
+            history = copy(history)
+            history.marks = replace(history.marks, rounds_cut=max(trim.rounds_cut, 0))
+        elif trim.strategy == Strategy.SHORTEN and not trim.dropped_turns:
             history = shortened_by(history, trim.dropped_messages)
         if trim.summary:
             history = copy(history)

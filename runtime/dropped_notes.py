@@ -53,7 +53,12 @@ class Noted:
 
     def facts(self) -> dict[str, object]:
         """What the trim's step says of it."""
-        return {"summary": self.summary, "summary_failure": self.failure, "used": self.used}
+        return {
+            "summary": self.summary,
+            "summary_failure": self.failure,
+            "used": self.used,
+            "rounds_cut": self.composed.history.marks.rounds_cut,
+        }
 
 
 async def noted(before: History, composed: Composed, notice: TrimNotice, setup: Setup, route: Route) -> Noted:

@@ -103,7 +103,8 @@ async def restore(talk: Conversation, *, trim: bool = True, replayed: bool = Fal
     for notice in keeper.composed.trims if at_once else ():
         recorder = Recorder(talk.store, talk.session_id, f"restore-{new_id()}")
         try:
-            await keeper.shorten(keeper.composed.history, notice, recorder, 0)
+            facts = {"rounds_cut": keeper.composed.history.marks.rounds_cut}
+            await keeper.shorten(keeper.composed.history, notice, recorder, 0, facts)
         except SessionBusy:
             break  # it can be read all the same; the first prompt here that may write trims
     talk.notes.restored = (keeper.history, keeper.history.row_count) if replayed else None

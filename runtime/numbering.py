@@ -44,7 +44,7 @@ class Counting:
             ((one.first_turn_id, one.held) for one in reversed(trims) if one.first_turn_id), self.cut
         )
         self.notes = next((one.summary for one in reversed(trims) if one.summary), self.notes)
-        self.goal = turn.goals[-1] if turn.goals else self.goal
+        self.goal = turn.aside.goals[-1] if turn.aside.goals else self.goal
         if turn.expand is not None:
             self.dropped = turn.expand.dropped_turns
             self.cut = turn.expand.first_turn_id, turn.expand.held

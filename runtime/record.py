@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from runtime.stored import Store, StoredEntry
 from schemas.transcript import (
     ANY_STEP,
+    KINDS,
     AnyStep,
     AttemptStep,
     ContextStep,
@@ -68,6 +69,17 @@ class Iteration:
 
 
 @dataclass(slots=True)
+class Aside:
+    """What else a record says. goals: set in it. rounds_cut: as the last of its steps says that says it.
+    unreadable: keys of damaged steps, as far as their kind is known here.
+    """
+
+    goals: list[GoalStep] = field(default_factory=list)
+    rounds_cut: int | None = None
+    unreadable: list[str] = field(default_factory=list)
+
+
+@dataclass(slots=True)
 class TurnRecord:
     """A turn as recorded. `end` is None when the process died in it. first_seq: its first entry.
 
@@ -84,7 +96,7 @@ class TurnRecord:
     trims_after: list[TrimStep] = field(default_factory=list)
     expand: ExpandStep | None = None
     setups: list[SetupStep] = field(default_factory=list)
-    goals: list[GoalStep] = field(default_factory=list)
+    aside: Aside = field(default_factory=Aside)
 
     def trims(self) -> list[TrimStep]:
         """The trims before the turn's end, in order."""
@@ -101,6 +113,8 @@ class TurnRecord:
         if self.end is None:
             self.last_seq = entry.seq
         step = self._readable(entry)
+        if isinstance(step, TrimStep | ContextStep) and step.rounds_cut is not None:
+            self.aside.rounds_cut = step.rounds_cut
         match step:
             case PartialStep() | ReplyStep() | ToolStep() | ContextStep():
                 self._add_to(self.at(step.iteration), step)
@@ -113,7 +127,7 @@ class TurnRecord:
             case SetupStep():
                 self.setups.append(step)
             case GoalStep():
-                self.goals.append(step)
+                self.aside.goals.append(step)
             case ExpandStep():
                 self.expand = step
             case _:
@@ -123,6 +137,8 @@ class TurnRecord:
         try:
             step = ANY_STEP.validate_json(entry.payload)
         except ValueError:
+            if entry.kind in KINDS:
+                self.aside.unreadable.append(entry.key)
             return None
         near = 0 <= number_of(entry.key, step) <= len(self.iterations) + FARTHEST
         return step if near and is_sound(step) else None

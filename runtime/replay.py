@@ -77,8 +77,8 @@ class Replay:
         for step in turn.setups:
             self._frames[step.digest] = frame_of(step)
         if turn.prompt is None:
-            if any(trim.strategy == Strategy.SHORTEN for trim in turn.trims()):
-                # A session that is loaded cuts anew, from a turn that is whole.
+            if any(trim.strategy == Strategy.SHORTEN and trim.rounds_cut is None for trim in turn.trims()):
+                # In older records a session that is loaded cuts anew, from a turn that is whole.
                 self.history.marks = replace(self.history.marks, rounds_cut=0)
             self._drop(turn.trims())
         elif turn.end is not None and turn.end.outcome == "no_model":
@@ -153,10 +153,13 @@ class Replay:
             yield Remade(turn.turn_id, number, index + 1, record.digest, request)
             refused = iteration.attempts[index] if index < len(iteration.attempts) else None
         self._narrow(iteration, len(records), MANY)
+        trims, rest = iteration.trims, iteration.trims[len(notices) :]
         if known and records:
-            check_trims(where(turn, number), notices, iteration.trims)
-        else:
-            self._drop(iteration.trims[len(notices) :])
+            # A request that was cancelled or died before it had an answer is not recorded; its trims are.
+            unanswered = len(records) == len(iteration.attempts)
+            check_trims(where(turn, number), notices, trims[: len(notices)] if unanswered else trims)
+            rest = rest if unanswered else []
+        self._drop(rest)
 
     def _again(
         self, place: str, record: RequestRecord, refused: AttemptStep | None, trims: Sequence[TrimStep]

@@ -177,7 +177,9 @@ class Session:
     def _begin(self, ticket: Ticket) -> None:
         self._current = ticket
         self.conversation.begin_turn(ticket.prompt)
-        self.idle = trio.Event()
+        if self.idle.is_set():
+            # Else somebody may wait for it, to whom the turn before was not the last.
+            self.idle = trio.Event()
         ticket.ready.set()
 
     def _cancel(self, tickets: Sequence[Ticket]) -> None:

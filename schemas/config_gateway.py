@@ -2,7 +2,7 @@
 
 from typing import TypedDict
 
-from schemas.config_values import Count, Line, MessageBytes, Port, Positive, WebOrigin
+from schemas.config_values import Count, HostName, Line, MessageBytes, Port, Positive, WebOrigin
 
 
 class GatewaySection(TypedDict, total=False):
@@ -17,7 +17,7 @@ class GatewaySection(TypedDict, total=False):
     port: Port
     tls_cert: Line
     tls_key: Line
-    allowed_hosts: list[Line]
+    allowed_hosts: list[HostName]
     allowed_origins: list[WebOrigin]
     max_connections: Positive
     max_message_bytes: MessageBytes

@@ -38,6 +38,9 @@ Line = Annotated[str, _text(rf"^{_NO_CONTROL}*{_VISIBLE}{_NO_CONTROL}*$")]
 """One line of text that is not blank."""
 Text = Annotated[str, _text(r"^[^\x00]*$")]
 Address = Annotated[str, _text(rf"^https?://[^/\s?#]+{_VISIBLE}*$")]
+HostName = Annotated[
+    str, _text(r"^(?:[A-Za-z0-9._-]*[A-Za-z0-9_-]|[0-9A-Fa-f]*:[0-9A-Fa-f]*:[0-9A-Fa-f:.]*)$")
+]
 WebOrigin = Annotated[str, _text(r"^https?://[^/\s?#@]+$")]
 VariableName = Annotated[str, _text(r"^[A-Za-z_][A-Za-z0-9_]*$")]
 HeaderName = Annotated[str, _text(r"^[!#$%&'*+.^_`|~0-9A-Za-z-]+$")]

@@ -4,7 +4,7 @@ The stored form is the model's JSON with its `kind`; a reader ignores keys it do
 version reads what a newer one wrote as far as it understands it.
 """
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from pydantic import ConfigDict, Field, TypeAdapter
 
@@ -149,6 +149,7 @@ class TrimStep(Step):
     first_turn_id, held: the cut that it left, as in `SessionState`. summary: the notes that stand for all
     that was dropped so far, '' when there are none; summary_failure: why none were made. before_source,
     after_source: where the token figures are from, None in older records. note: as the client was told it.
+    rounds_cut: of how many tool rounds the newest turn's results are shortened behind it; None: as before it.
     """
 
     kind: Literal["trim"] = "trim"
@@ -171,6 +172,7 @@ class TrimStep(Step):
     before_source: TokenSource | None = None
     after_source: TokenSource | None = None
     note: str = ""
+    rounds_cut: int | None = None
 
 
 class ContextStep(Step):
@@ -180,7 +182,7 @@ class ContextStep(Step):
     stay, from the first to the last each, from 0. outputs: texts in the place of results: round, place in it,
     text. persist: the turn is changed for good. summary: the text that stands for what went. failure: why it
     was not trimmed; then nothing of this counts. dropped_messages: rows, or results, told to the client;
-    kept_turns: told with them, the running turn among them (0 in older records).
+    kept_turns: told with them, the running turn among them (0 in older records). rounds_cut: see `TrimStep`.
     """
 
     kind: Literal["context"] = "context"
@@ -197,6 +199,7 @@ class ContextStep(Step):
     dropped_messages: int = 0
     kept_turns: int = 0
     used: SummaryUsage | None = None
+    rounds_cut: int | None = None
 
 
 class GoalStep(Step):
@@ -252,3 +255,8 @@ AnyStep = Annotated[
 
 
 ANY_STEP: TypeAdapter[AnyStep] = TypeAdapter(AnyStep, config=ConfigDict(defer_build=True))
+
+KINDS = frozenset(
+    get_args(model.model_fields["kind"].annotation)[0] for model in get_args(get_args(AnyStep)[0])
+)
+"""The kinds of steps that this version knows."""

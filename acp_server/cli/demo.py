@@ -3,13 +3,14 @@
 import argparse
 from pathlib import Path
 
+from acp_server.cli.parser import described
 from acp_server.config.paths import here
 
 
 def register(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the command to the command line."""
     text = "watch a whole conversation in this folder: no key, no network"
-    parser = commands.add_parser("demo", help=text, description=f"{text.capitalize()}.")
+    parser = commands.add_parser("demo", help=text, description=described(text))
     local = "talk to a real model that runs on this machine instead of a script"
     parser.add_argument("--local", action="store_true", help=local)
     parser.set_defaults(run=run)

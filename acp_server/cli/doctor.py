@@ -12,26 +12,29 @@ from dataclasses import asdict
 from pathlib import Path
 
 from acp_server.cli.output import say, say_json
+from acp_server.cli.parser import described
 from acp_server.config.options import add_options, options_of
 from acp_server.config.paths import absolute, here
 from acp_server.doctor.checks import findings
 from acp_server.doctor.finding import Finding, Place
+from runtime.errors import InvalidParams
 from schemas.version import __version__
 
 WIDTH = 100
 COLUMN = 16
 SECONDS = 20.0
+LONGEST = 3600.0
 
 
 def register(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the command to the command line."""
     text = "look for what is missing or wrong here, and say how to mend it"
-    parser = commands.add_parser("doctor", help=text, description=f"{text.capitalize()}. Changes nothing.")
+    parser = commands.add_parser("doctor", help=text, description=f"{described(text)} Changes nothing.")
     parser.add_argument("--cwd", default=".", metavar="DIR", help="the folder of the session (default: here)")
     parser.add_argument("--offline", action="store_true", help="do not ask the model")
     parser.add_argument(
         "--timeout",
-        type=float,
+        type=_seconds,
         default=SECONDS,
         metavar="SECONDS",
         help="how long the model has for an answer",
@@ -44,6 +47,8 @@ def register(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
 def run(given: argparse.Namespace) -> int:
     """Look and tell. Returns the exit status."""
     folder = Path(absolute(given.cwd, here()))
+    if not folder.is_dir():
+        raise InvalidParams(f"--cwd: {folder} is no folder.")
     place = Place(os.environ, folder, options_of(given), getattr(sys.stdout, "encoding", None) or "ascii")
     found = findings(place, offline=given.offline, seconds=given.timeout)
     return tell_json(list(found)) if given.json else tell(found)
@@ -65,6 +70,16 @@ def tell_json(found: list[Finding]) -> int:
     bad = any(finding.status == "bad" for finding in found)
     say_json({"version": __version__, "ok": not bad, "findings": [asdict(finding) for finding in found]})
     return 1 if bad else 0
+
+
+def _seconds(text: str) -> float:
+    try:
+        seconds = float(text)
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds <= LONGEST:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of seconds up to {LONGEST:g}")
+    return seconds
 
 
 def lines_of(finding: Finding) -> list[str]:

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from acp_server.cli.output import say
+from acp_server.cli.parser import described
 from acp_server.editors.catalog import COMMAND, EDITORS, configuration, page
 from runtime.errors import WholeturnError
 
@@ -14,7 +15,7 @@ from runtime.errors import WholeturnError
 def register(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the command to the command line."""
     text = "how to set up your editor: its page, or the configuration alone"
-    parser = commands.add_parser("editors", help=text, description=f"{text.capitalize()}.")
+    parser = commands.add_parser("editors", help=text, description=described(text))
     names = [editor.name for editor in EDITORS]
     parser.add_argument("name", nargs="?", choices=names, help="which one; without a name all are listed")
     parser.add_argument("--snippet", action="store_true", help="print the configuration alone")

@@ -10,19 +10,20 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from acp_server.cli.output import printing
+from acp_server.cli.parser import described
 from acp_server.config.load import for_session, load_user_config
 from acp_server.config.options import add_options, options_of
 from acp_server.config.paths import absolute, data_dir, here
 from acp_server.config.settings import GatewaySettings
+from acp_server.extras import installing, is_installed
 from runtime.errors import ConfigError, WholeturnError
 
-NEEDS = ("hypercorn", "starlette")
 TEXT = "serve many clients over HTTP and WebSocket, with a dashboard"
 
 
 def register(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the command to the command line."""
-    parser = commands.add_parser("gateway", help=TEXT, description=f"{TEXT.capitalize()}.")
+    parser = commands.add_parser("gateway", help=TEXT, description=described(TEXT))
     parser.add_argument("--host", help="the address to listen on (default: 127.0.0.1)")
     parser.add_argument("--port", type=_port, help="the port; 0: any that is free (default: 8017)")
     parser.add_argument("--tls-cert", metavar="FILE", help="a certificate, with those that vouch for it")
@@ -38,8 +39,8 @@ def register(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
 
 def run(given: argparse.Namespace) -> int:
     """Serve until interrupted."""
-    if any(find_spec(name) is None for name in NEEDS):
-        raise WholeturnError("The gateway is not installed: pip install 'wholeturn[gateway]'")
+    if not is_installed("gateway", find_spec):
+        raise WholeturnError(f"The gateway is not installed: {installing('gateway')}")
     options = options_of(given)
     settings = chosen(for_session(load_user_config(options, os.environ), Path(here())).gateway, given)
     check_address(settings, insecure=given.insecure_address)
@@ -101,7 +102,6 @@ def announce(
 
 
 def _port(text: str) -> int:
-    number = int(text)
-    if not 0 <= number < 65536:
-        raise ValueError
-    return number
+    if not (text.isascii() and text.isdecimal() and int(text) < 65536):
+        raise argparse.ArgumentTypeError(f"{text!r} is no port: 0 to 65535")
+    return int(text)

@@ -10,6 +10,7 @@ from pathlib import Path
 import trio
 
 from acp_server.cli.output import say, say_json
+from acp_server.cli.parser import described
 from acp_server.cli.stored import found, opened
 from acp_server.config.load import for_session, load_user_config
 from acp_server.config.options import add_options, options_of
@@ -22,7 +23,7 @@ from runtime.pinning import turn_numbers
 def register(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the command to the command line."""
     text = "show what fills the context of a session, turn by turn, and what would leave it next"
-    parser = commands.add_parser("inspect", help=text, description=f"{text.capitalize()}.")
+    parser = commands.add_parser("inspect", help=text, description=described(text))
     parser.add_argument("session", help="its id")
     parser.add_argument("--json", action="store_true", help="one JSON object")
     add_options(parser)

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from importlib import import_module
 
 from acp_server.cli.output import accept_all_text, discard_output, printing
+from acp_server.cli.parser import Parser
 from acp_server.config.options import add_options, options_of
 from runtime.errors import WholeturnError, find_error
 from schemas.version import __version__
@@ -41,7 +42,7 @@ def run(arguments: Sequence[str]) -> int:
     """Run what the arguments ask for. Returns the exit status: 2 for a wrong command line."""
     accept_all_text()
     try:
-        given = make_parser(arguments).parse_args(arguments)
+        given = make_parser(arguments).read(arguments)
         status = int(given.run(given))
         with printing():
             return status
@@ -58,9 +59,9 @@ def run(arguments: Sequence[str]) -> int:
         return INTERRUPTED
 
 
-def make_parser(arguments: Sequence[str], *, whole: bool = False) -> argparse.ArgumentParser:
+def make_parser(arguments: Sequence[str], *, whole: bool = False) -> Parser:
     """The parser; of the commands only the one that is asked for is loaded, or all of them."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="wholeturn",
         description="An ACP agent for your editor. Without a command it serves on stdin and stdout.",
     )

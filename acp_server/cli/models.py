@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from acp_server.cli.output import printing
+from acp_server.cli.parser import described
 from acp_server.config.paths import short
 from runtime.errors import WholeturnError
 from runtime.providers.local_models import DEFAULT_MODEL, KNOWN, locate, missing, models_dir, pulled
@@ -20,7 +21,7 @@ MEGABYTE = 1_000_000
 def register(commands: _SubParsersAction[ArgumentParser]) -> None:
     """Add the command to the command line."""
     text = "models that run in this process: fetch one, list them"
-    models = commands.add_parser("models", help=text, description=f"{text.capitalize()}.")
+    models = commands.add_parser("models", help=text, description=described(text))
     actions = models.add_subparsers(title="actions", metavar="ACTION", required=True)
     pull = actions.add_parser("pull", help="fetch a model, once")
     pull.add_argument("name", nargs="?", default=DEFAULT_MODEL, choices=sorted(KNOWN), help="which one")

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from acp_server.cli.parser import described
 from acp_server.config.keys import printable
 from acp_server.config.paths import absolute, answers_dir, here
 from runtime.errors import ConfigError
@@ -25,7 +26,7 @@ NOTHING = "No answer is kept: every question is asked again."
 def register(subparsers: _SubParsersAction[ArgumentParser]) -> None:
     """Add the command to the command line."""
     text = "list and forget what you allowed or forbade for good"
-    parser = subparsers.add_parser("permissions", help=text, description=f"{text.capitalize()}.")
+    parser = subparsers.add_parser("permissions", help=text, description=described(text))
     actions = parser.add_subparsers(dest="action", required=True)
     show = actions.add_parser("list", help="every answer, with its project")
     show.add_argument("--cwd", metavar="DIR", help="only those of this folder")

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import trio
 
 from acp_server.cli.output import printing
+from acp_server.cli.parser import described
 from acp_server.cli.stored import found, opened
 from acp_server.config.options import add_options, options_of
 from runtime.errors import ResourceNotFound
@@ -22,7 +23,7 @@ from runtime.rows import Row
 def register(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the command to the command line."""
     text = "make a session's model requests again from what is stored, and compare them"
-    parser = commands.add_parser("replay", help=text, description=f"{text.capitalize()}.")
+    parser = commands.add_parser("replay", help=text, description=described(text))
     parser.add_argument("session", help="its id")
     parser.add_argument("--turn", type=int, metavar="N", help="tell of this turn alone, and end behind it")
     parser.add_argument("--json", action="store_true", help="a JSON object a request, and one at the end")

@@ -14,6 +14,7 @@ import trio
 from acp_server.app import App
 from acp_server.cli.continuing import Wanted, session_of
 from acp_server.cli.output import OutputLost, printing
+from acp_server.cli.parser import described
 from acp_server.config.options import Options, add_options, options_of
 from acp_server.config.paths import absolute, here
 from acp_server.config.settings import SessionConfig
@@ -44,7 +45,7 @@ INTERRUPTED = 130
 def register(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the command to the command line."""
     text = "ask one question here and print the answer"
-    parser = commands.add_parser("run", help=text, description=f"{text.capitalize()}.")
+    parser = commands.add_parser("run", help=text, description=described(text))
     parser.add_argument("prompt", help="what to ask; - reads it from stdin")
     parser.add_argument("--cwd", help="the folder to work in (default: this one, or that of --session)")
     stored = parser.add_mutually_exclusive_group()

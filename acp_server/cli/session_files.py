@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from acp_server.cli.output import printing, say
-from acp_server.cli.stored import found
+from acp_server.cli.stored import found, warn_unreadable
 from acp_server.config.paths import absolute, here
 from acp_server.transcripts.transfer import exported, imported, lines_of
 from runtime.errors import WholeturnError
@@ -17,34 +17,41 @@ from runtime.stored import SessionRecord, Store
 
 
 async def export_session(store: Store, given: argparse.Namespace) -> int:
-    """Write the lines to a file or to stdout."""
+    """Write the lines to a file or to stdout. 1 when steps that cannot be read were left out."""
     record = await found(store, given.session)
     if given.output is None:
         with printing():
-            await write_all(store, record, sys.stdout.buffer)
-        return 0
-    await to_file(store, record, Path(absolute(given.output, here())))
-    return 0
+            left_out = await write_all(store, record, sys.stdout.buffer)
+    else:
+        left_out = await to_file(store, record, Path(absolute(given.output, here())))
+    for key in left_out:
+        warn_unreadable(key, "left out")
+    return 1 if left_out else 0
 
 
-async def to_file(store: Store, record: SessionRecord, path: Path) -> None:
-    """The lines in a new file that only its owner can read; it is there whole or not at all."""
+async def to_file(store: Store, record: SessionRecord, path: Path) -> list[str]:
+    """The lines in a new file that only its owner can read; it is there whole or not at all. Gives the keys
+    of steps that were left out.
+    """
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
-            await write_all(store, record, file)
+            left_out = await write_all(store, record, file)
         beside.replace(path)
+        return left_out
     except OSError as error:
         raise WholeturnError(f"{path}: cannot be written: {error.strerror}") from None
     finally:
         beside.unlink(missing_ok=True)
 
 
-async def write_all(store: Store, record: SessionRecord, file: BinaryIO) -> None:
-    """All lines."""
-    async with aclosing(exported(store, record)) as lines:
+async def write_all(store: Store, record: SessionRecord, file: BinaryIO) -> list[str]:
+    """All lines. Gives the keys of steps that were left out."""
+    left_out: list[str] = []
+    async with aclosing(exported(store, record, lambda entry: left_out.append(entry.key))) as lines:
         async for line in lines:
             file.write(line)
+    return left_out
 
 
 async def import_session(store: Store, given: argparse.Namespace) -> int:

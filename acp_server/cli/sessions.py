@@ -11,6 +11,7 @@ from typing import cast
 import trio
 
 from acp_server.cli.output import say, say_json
+from acp_server.cli.parser import described
 from acp_server.cli.session_files import export_session, import_session
 from acp_server.cli.session_show import show_session
 from acp_server.cli.stored import line_of, opened
@@ -26,11 +27,11 @@ Work = Callable[[Store, argparse.Namespace], Awaitable[int]]
 def register(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the command to the command line."""
     text = "list, show, export, import and delete stored sessions"
-    parser = commands.add_parser("sessions", help=text, description=f"{text.capitalize()}.")
+    parser = commands.add_parser("sessions", help=text, description=described(text))
     actions = parser.add_subparsers(dest="action", required=True)
 
     def add(name: str, help_text: str, do: Work) -> argparse.ArgumentParser:
-        action = actions.add_parser(name, help=help_text, description=f"{help_text.capitalize()}.")
+        action = actions.add_parser(name, help=help_text, description=described(help_text))
         add_options(action)
         action.set_defaults(run=run, do=do)
         return action

@@ -9,13 +9,18 @@ import os
 import sys
 import tomllib
 from collections.abc import Mapping
+from pathlib import Path
 from typing import get_args
 
 import trio
 
+from acp_server.cli.parser import described
 from acp_server.cli.setup_plan import CUSTOM, VENDORS, Plan, variable_for, vendor, wanted_keys
 from acp_server.cli.setup_questions import Machine, Terminal, Tty, found_server, plan_of, typed_key
+from acp_server.config.check import faults
+from acp_server.config.files import file_origins
 from acp_server.config.keystore import KeyedEnviron, store_key
+from acp_server.config.layers import Layer
 from acp_server.config.load import load_user_config
 from acp_server.config.options import Options
 from acp_server.config.paths import short, user_file
@@ -40,7 +45,7 @@ MOST_KEYS = 3
 def register(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the command to the command line."""
     text = "choose a provider and a model, store the key, try it once"
-    parser = commands.add_parser("setup", help=text, description=f"{text.capitalize()}.")
+    parser = commands.add_parser("setup", help=text, description=described(text))
     names = ", ".join(one.name for one in VENDORS)
     parser.add_argument("--provider", metavar="NAME", default="", help=f"ask nothing; one of {names}")
     parser.add_argument(
@@ -161,12 +166,23 @@ def is_about_the_key(error: WholeturnError) -> bool:
     return isinstance(error, AuthRequired)
 
 
+def check_usable(path: Path, text: str | None) -> None:
+    """Raises InvalidParams when the file with that text would be refused, by this command's next run too."""
+    if text is None:
+        return
+    name = short(str(path))
+    layer = Layer("user", name, str(path.parent), tomllib.loads(text), file_origins("user", name, text), "")
+    if found := faults(layer):
+        raise InvalidParams("\n".join(["Nothing was changed, for that could not be used:", *found]))
+
+
 def write(terminal: Terminal, plan: Plan, env: Mapping[str, str]) -> int:
     """Store the key, change the file, say what is in force now. Returns the exit status."""
     path = user_file(env)
     text = path.read_text(encoding="utf-8-sig") if path.exists() else ""
     wanted = wanted_keys(plan, tomllib.loads(text))
     edited = with_keys(text, wanted)
+    check_usable(path, edited)
     if plan.key:
         terminal.say(f"The key is kept in {short(store_key(env, plan.variable, plan.key))}.")
     if edited is None:

@@ -84,6 +84,11 @@ def vendor(name: str) -> Vendor:
     return known[name]
 
 
+def is_url(text: str) -> bool:
+    """Whether it begins as the base URL of a server does."""
+    return re.match(r"https?://[^/\s?#]", text) is not None
+
+
 def variable_for(name: str) -> str:
     """The variable that a key is stored under when its vendor has none of its own."""
     return re.sub(r"\W", "_", name, flags=re.ASCII).upper() + "_API_KEY"

@@ -7,7 +7,7 @@ from typing import NamedTuple, Protocol
 
 import trio
 
-from acp_server.cli.setup_plan import CUSTOM, VENDORS, Plan, Vendor, variable_for
+from acp_server.cli.setup_plan import CUSTOM, VENDORS, Plan, Vendor, is_url, variable_for
 from acp_server.config.keystore import is_stored
 from runtime.errors import InvalidRequest
 from runtime.providers.detect import LOCAL, Found, ask_models, read_models
@@ -78,13 +78,26 @@ def plan_of(terminal: Terminal, machine: Machine) -> Plan:
     vendor = _vendor(terminal, machine)
     name, base_url = vendor.name, vendor.base_url
     if vendor.name == CUSTOM:
-        base_url = _needed(terminal, "Base URL of the server (for example http://127.0.0.1:8000/v1):")
+        base_url = _url(terminal)
         name = terminal.ask("A name for it:", CUSTOM)
     found = machine.find(vendor)
+    own = next((one for one in LOCAL if one.name == vendor.name), None)
+    if own is not None and found is None:
+        terminal.say(
+            f"Nothing answers on port {own.port} of this machine yet: start it, or type what it will have."
+        )
     variable, key = key_of(terminal, vendor, name, machine.env)
     model = _needed(terminal, "Model:", found.model if found else vendor.model)
     window = found.context_window if found and found.model == model else 0
     return Plan(name, vendor.kind, base_url, variable, key, model, window)
+
+
+def _url(terminal: Terminal) -> str:
+    while True:
+        url = _needed(terminal, "Base URL of the server (for example http://127.0.0.1:8000/v1):")
+        if is_url(url):
+            return url
+        terminal.say("That is no http:// or https:// address.")
 
 
 def _vendor(terminal: Terminal, machine: Machine) -> Vendor:
@@ -129,6 +142,8 @@ def typed_key(terminal: Terminal, vendor: Vendor, variable: str) -> tuple[str, s
             terminal.say("That holds characters that no key has.")
         elif key or not wanted:
             return (variable if key else ""), key
+        else:
+            terminal.say(f"{vendor.label} wants a key. Ctrl-C ends this and changes nothing.")
 
 
 def _yes(terminal: Terminal, question: str) -> bool:
@@ -137,5 +152,5 @@ def _yes(terminal: Terminal, question: str) -> bool:
 
 def _needed(terminal: Terminal, question: str, default: str = "") -> str:
     while not (answer := terminal.ask(question, default)):
-        pass
+        terminal.say("An answer is needed. Ctrl-C ends this and changes nothing.")
     return answer

@@ -16,6 +16,7 @@ from typing import Any
 import trio
 
 from acp_server.cli.output import printing
+from acp_server.cli.parser import described
 from acp_server.cli.session_files import source
 from acp_server.cli.stored import found, opened
 from acp_server.config.load import for_session, load_user_config
@@ -49,7 +50,7 @@ CHOICES = {"retention": ("recent", "head-tail"), "running_turn_overflow": ("fail
 def register(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
     """Add the command to the command line."""
     text = "show what a recorded session would have sent under other limits"
-    parser = commands.add_parser("simulate", help=text, description=f"{text.capitalize()}.")
+    parser = commands.add_parser("simulate", help=text, description=described(text))
     parser.add_argument("transcript", help="an exported session, - for stdin, or a session's id")
     for name, kind, what in LIMITS:
         parser.add_argument(f"--{name.replace('_', '-')}", type=kind, dest=name, help=what)

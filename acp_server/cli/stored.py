@@ -8,6 +8,7 @@ from pathlib import Path
 
 import trio
 
+from acp_server.cli.output import harmless
 from acp_server.config.load import for_session, load_user_config
 from acp_server.config.options import Options
 from acp_server.config.paths import here
@@ -36,6 +37,12 @@ async def found(store: Store, session_id: str) -> SessionRecord:
     if record is None:
         raise ResourceNotFound(f"There is no session {session_id[:80]!r}.")
     return record
+
+
+def warn_unreadable(key: str, what: str) -> None:
+    """Say on stderr what became of a stored step that is damaged."""
+    text = harmless(f"wholeturn: the stored step {short(key)} cannot be read; it is {what}")
+    print(text, file=sys.stderr)
 
 
 def line_of(record: SessionRecord) -> str:

@@ -64,6 +64,7 @@ ADVICE: Mapping[str, str] = {
 PATTERNS: Mapping[str, str] = {
     "base_url": "must be an http:// or https:// address",
     "url": "must be an http:// or https:// address",
+    "allowed_hosts": "must hold names such as agent.example.org, without a port, or addresses",
     "allowed_origins": "must hold origins such as https://example.org, without a path",
     "env": "must be a variable's name with a value without NUL characters",
     "pass_env": "must hold names of environment variables (letters, digits, _)",

@@ -10,9 +10,9 @@ from pathlib import Path
 from acp_server.demo.play import Stage, perform
 from acp_server.demo.show import plain
 from acp_server.demo.story import Act
+from acp_server.extras import installing, is_installed
 from acp_server.pulling import pull
 from runtime.errors import WholeturnError
-from runtime.providers.local_engine import INSTALL
 from runtime.providers.local_models import DEFAULT_MODEL, KNOWN, models_dir, stored
 
 WINDOW = 2048
@@ -56,8 +56,8 @@ PROMPTS = (
 
 def play_local(folder: Path) -> int:
     """The whole demonstration. Returns 0 when all of it went as it should. Raises WholeturnError."""
-    if importlib.util.find_spec("xllamacpp") is None:
-        raise WholeturnError(f"A model of its own needs one more package: {INSTALL}")
+    if not is_installed("local", importlib.util.find_spec):
+        raise WholeturnError(f"A model of its own needs one more package: {installing('local')}")
     model = stored(models_dir(os.environ), DEFAULT_MODEL)
     if not model.is_file():
         known = KNOWN[DEFAULT_MODEL]

@@ -27,7 +27,7 @@ class TurnRow:
     def note(self) -> str:
         """The last column."""
         if self.kept is not None:
-            return f"{self.dropped} rows / {self.kept} turns"
+            return f"{counted(self.dropped, 'row')} / {counted(self.kept, 'turn')}"
         return "" if self.end == "end_turn" else self.end
 
 
@@ -74,7 +74,8 @@ class Screen:
         row.dropped += int(str(update["droppedMessages"]))
         row.kept = int(str(update["keptTurns"]))
         self.notices += 1
-        say(f"history_trimmed: {update['droppedMessages']} messages left out, {row.kept} turns kept")
+        messages = counted(int(str(update["droppedMessages"])), "message")
+        say(f"history_trimmed: {messages} left out, {counted(row.kept, 'turn')} kept")
         say(f"({update['reason']})")
 
     def flush(self) -> None:
@@ -87,6 +88,11 @@ class Screen:
         """The turn is over."""
         self.flush()
         self.rows[-1].end = reason
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 turn`, `2 turns`."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def text_of(update: Mapping[str, object]) -> str:

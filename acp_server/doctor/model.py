@@ -61,14 +61,23 @@ def _stored(variable: str, read: Read) -> Finding:
     except ConfigError as error:
         return Finding("key", "bad", error.message, "Do what it says, then run `wholeturn setup`.")
     return Finding(
-        "key", "bad", f"There is no key: {variable} is not set and none is stored.", f"Set it, or: {SETUP}"
+        "key",
+        "bad",
+        f"There is no key: {variable} is not set and none is stored.",
+        f"Set it, or {SETUP[0].lower()}{SETUP[1:]}",
     )
 
 
+def _has_key(provider: ProviderSettings, read: Read) -> bool:
+    return all(finding.status == "ok" for finding in _key(provider, read))
+
+
 def check_answer(read: Read, seconds: float) -> Iterator[Finding]:
-    """Ask the model one word. Costs a few tokens; a model of this process is not loaded for it."""
+    """Ask the model one word. Costs a few tokens; a model of this process is not loaded for it, and one whose
+    key is missing is not asked: that has been told.
+    """
     provider = read.view.config.agent.provider
-    if provider is not None and provider.kind != "local":
+    if provider is not None and provider.kind != "local" and _has_key(provider, read):
         yield trio.run(_asked, provider, read, seconds)
 
 

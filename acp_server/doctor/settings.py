@@ -12,6 +12,7 @@ from acp_server.config.load import load_user_config, project_layer, view_for
 from acp_server.config.paths import short, user_file
 from acp_server.config.trust import are_prompts_trusted, is_trusted
 from acp_server.doctor.finding import Finding, Place, Read
+from acp_server.extras import MODULES, installing, is_installed
 from acp_server.prompt_files import project_prompts
 from runtime.errors import ConfigError
 from runtime.store.address import is_address
@@ -20,11 +21,11 @@ UNSAID = ("default", "preset", "derived")
 """Sources of values that nobody wrote down."""
 LOG_LEVELS = ("debug", "info", "warning", "error", "critical")
 EXTRAS = {
-    "local": ("xllamacpp", "the model runs in this process"),
-    "tokens": ("bpe_openai", "token_counter names a real vocabulary"),
-    "postgres": ("psycopg", "sessions are kept in PostgreSQL"),
+    "local": "the model runs in this process",
+    "tokens": "token_counter names a real vocabulary",
+    "postgres": "sessions are kept in PostgreSQL",
 }
-"""Extra -> (the module that it brings, the setting that needs it)."""
+"""Extra -> the setting that needs it."""
 
 
 def read_settings(place: Place) -> tuple[Read | None, list[Finding]]:
@@ -34,7 +35,9 @@ def read_settings(place: Place) -> tuple[Read | None, list[Finding]]:
         return Read(place, view), list(_sources(Read(place, view)))
     except ConfigError as error:
         mend = "Mend the lines that are named; `wholeturn config path` tells where files are looked for."
-        return None, [Finding("settings", "bad", line, mend) for line in error.message.splitlines()]
+        lines = error.message.splitlines()
+        # Of several the first line only counts them.
+        return None, [Finding("settings", "bad", line, mend) for line in lines[len(lines) > 1 :]]
 
 
 def _sources(read: Read) -> Iterator[Finding]:
@@ -94,12 +97,12 @@ def check_extras(read: Read) -> Iterator[Finding]:
         "tokens": any(model.token_counter != "heuristic" for model in config.models),
         "postgres": is_address(config.store),
     }
-    there = [extra for extra, (module, _) in EXTRAS.items() if find_spec(module) is not None]
+    there = [extra for extra in MODULES if is_installed(extra, find_spec)]
     yield Finding("extras", "ok", f"installed: {', '.join(there) or 'none'}")
     for extra, wanted in needed.items():
         if wanted and extra not in there:
-            text = f"The extra `{extra}` is not installed, but {EXTRAS[extra][1]}."
-            yield Finding("extras", "bad", text, f'Install it: pipx install --force "wholeturn[{extra}]"')
+            text = f"The extra `{extra}` is not installed, but {EXTRAS[extra]}."
+            yield Finding("extras", "bad", text, f"Install it: {installing(extra)}")
 
 
 def check_servers(read: Read) -> Iterator[Finding]:

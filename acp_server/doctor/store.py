@@ -13,8 +13,9 @@ from importlib import import_module
 from pathlib import Path
 
 from acp_server.config.paths import short
+from acp_server.doctor.database import check_server
 from acp_server.doctor.finding import Finding, Read
-from runtime.store.address import is_address, masked
+from runtime.store.address import is_address
 from runtime.store.connection import wal_has_content
 from runtime.store.schema import SCHEMA_VERSION, is_foreign, read_version
 
@@ -37,24 +38,9 @@ def check_store(read: Read, access: Access = os.access) -> Iterator[Finding]:
         mend = "Take `store` out of the settings to keep them."
         yield Finding("store", "note", "Sessions are kept in memory and are lost with the process.", mend)
     elif is_address(store):
-        yield _server(store)
+        yield check_server(store)
     else:
         yield from _file(Path(store), access)
-
-
-def _server(address: str) -> Finding:
-    """Log in and out again. The address may hold a password: it is not shown, nor is the driver's text."""
-    try:
-        driver = import_module("psycopg")
-    except ImportError:
-        mend = 'Install the extra: pipx install --force "wholeturn[postgres]"'
-        return Finding("store", "bad", f"The driver for {masked(address)} is not installed.", mend)
-    try:
-        driver.connect(address, connect_timeout=max(2, int(PATIENCE))).close()
-    except Exception as error:  # noqa: BLE001 - a driver's failure is a finding, whatever it is
-        text = f"{masked(address)} cannot be used: {type(error).__name__}."
-        return Finding("store", "bad", text, "Check the address, user and password, and whether it runs.")
-    return Finding("store", "ok", f"{masked(address)} lets us in")
 
 
 def _file(path: Path, access: Access) -> Iterator[Finding]:
@@ -144,7 +130,7 @@ def _judged(path: Path, shown: str) -> Finding:
     older = (
         f", schema {version} will be brought up to {SCHEMA_VERSION}" if 0 < version < SCHEMA_VERSION else ""
     )
-    return Finding("store", "ok", f"{shown}: {count} sessions{older}")
+    return Finding("store", "ok", f"{shown}: {count} {'session' if count == 1 else 'sessions'}{older}")
 
 
 def _problem(connection: sqlite3.Connection) -> bool:

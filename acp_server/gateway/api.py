@@ -3,6 +3,7 @@
 Knows how a query is read and an answer or a refusal is written; what is in an answer is made by the views.
 """
 
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from functools import cache
 from typing import TYPE_CHECKING, Any
@@ -45,11 +46,12 @@ if TYPE_CHECKING:
 
 STATUS: Mapping[type[WholeturnError], int] = {
     InvalidParams: 400,
-    ResourceNotFound: 404,
     StoreError: 503,
     ConfigError: 503,
 }
 """What a view may raise, by the status with which it is told. The sentences are fit for a client."""
+NO_SESSION = "There is no such session."
+"""ResourceNotFound, without the id that was sent."""
 
 
 async def _sessions(looking: Looking, _: str, query: ApiQuery) -> ApiModel:
@@ -145,8 +147,10 @@ def endpoint(looking: Looking, route: ApiRoute) -> Callable[[Request], Awaitable
         session_id = str(request.path_params.get("session_id", ""))
         try:
             if len(session_id) > LONGEST_ID:
-                raise ResourceNotFound("There is no such session.")
+                raise HTTPException(404, NO_SESSION)
             answer = await route.view(looking, session_id, query)
+        except ResourceNotFound as error:
+            raise HTTPException(404, NO_SESSION) from error
         except WholeturnError as error:
             raise HTTPException(status_of(error), error.message) from error
         return Response(answer.model_dump_json(), media_type="application/json")
@@ -162,8 +166,8 @@ def status_of(error: WholeturnError) -> int:
 def query_of(request: Request, model: type[ApiQuery]) -> ApiQuery:
     """The query as values. Raises HTTPException 400 that names the parameter."""
     given = request.query_params.multi_items()
-    names = [name for name, _ in given]
-    if twice := next((name for name in names if names.count(name) > 1), None):
+    counted = Counter(name for name, _ in given)
+    if twice := next((name for name, count in counted.items() if count > 1), None):
         raise HTTPException(400, f"The parameter {known(twice, model)} is given more than once.")
     try:
         return model.model_validate_strings(dict(given))

@@ -15,4 +15,7 @@ def build(state: GatewayState) -> ASGIApp:
     parts = (acp_socket, events, api, dashboard)
     routes = [route for part in parts for route in part.routes(state)]
     handlers = {HTTPException: refused, Exception: refused}
-    return Guard(Starlette(routes=routes, exception_handlers=handlers), state)
+    app = Starlette(routes=routes, exception_handlers=handlers)
+    # A path is one of ours or it is not; a redirect would repeat what was sent.
+    app.router.redirect_slashes = False
+    return Guard(app, state)

@@ -4,14 +4,35 @@ hypercorn hands messages over in a bounded queue and waits where it is full. Nob
 which has ended, or which refuses a body without reading it, and the connection would wait for ever.
 """
 
+import logging
+from collections.abc import Callable
+
+import h11
 import trio
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.websockets import WebSocketDisconnect
 
 DISCONNECTS = ("http.disconnect", "websocket.disconnect")
+BROKEN = (
+    OSError, h11.ProtocolError, trio.BrokenResourceError, trio.BusyResourceError, trio.ClosedResourceError
+)  # fmt: skip
+"""What is raised where a client went away, or broke the rules of HTTP, while it was answered. Anybody can do
+so, without a token too, and as often as he likes: it is worth no page of the log.
+"""
+
+log = logging.getLogger("wholeturn.gateway")
+
+
+class Gone(OSError):
+    """The connection can't be sent to any more; for starlette the client is disconnected then."""
 
 
 class Draining:
-    """The app, with a nursery for what is left to be read when it has ended."""
+    """The app, with a nursery for what is left to be read when it has ended.
+
+    A server may offer `begin` and `end` in the state of a connection: called around each request, its rest
+    included.
+    """
 
     def __init__(self, app: ASGIApp, nursery: trio.Nursery) -> None:
         self._app = app
@@ -20,6 +41,14 @@ class Draining:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a request, and see to its rest."""
         over = False
+        state = scope.get("state", {})
+        end: Callable[[], None] = state.get("end", _nothing)
+
+        async def sending(message: Message) -> None:
+            try:
+                await send(message)
+            except BROKEN as error:
+                raise Gone("the client has gone") from error
 
         async def noting() -> Message:
             nonlocal over
@@ -27,11 +56,27 @@ class Draining:
             over = over or message["type"] in DISCONNECTS
             return message
 
+        state.get("begin", _nothing)()
         try:
-            await self._app(scope, noting, send)
+            await self._app(scope, noting, sending)
+        except* (Gone, WebSocketDisconnect):
+            log.info("a client has gone before it was answered")
         finally:
-            if not over:
-                self._nursery.start_soon(drain, receive)
+            if over:
+                end()
+            else:
+                self._nursery.start_soon(_read_rest, receive, end)
+
+
+async def _read_rest(receive: Receive, end: Callable[[], None]) -> None:
+    try:
+        await drain(receive)
+    finally:
+        end()
+
+
+def _nothing() -> None:
+    """The server does not want to know."""
 
 
 async def drain(receive: Receive) -> None:

@@ -10,6 +10,8 @@ WINDOW = 250
 """Entries read in search of a turn's begin, at first; twice as many the next time."""
 WIDEST = 4000
 """A turn with more entries than this is told from its middle on."""
+TAIL = 8
+"""Entries among which the end of the last turn is, if it ended."""
 END = "end"
 """The kind of the entry that ends a turn."""
 
@@ -29,6 +31,19 @@ async def start_of_news(store: Store, record: SessionRecord, since: str) -> int:
         is_copy = ended and record.updated_at == record.created_at
         return last if is_copy else 0
     return last if ended and record.updated_at < since else turn[0].seq - 1
+
+
+async def place_at_rest(store: Store, record: SessionRecord, since: str) -> int | None:
+    """The last entry of a session in which nothing has happened since; None while a turn runs in it, or broke
+    off, and of one that changed since: its news begin elsewhere.
+    """
+    if record.created_at >= since or record.updated_at >= since:
+        return None
+    last = await last_place(store, record.session_id)
+    tail = await store.entries(record.session_id, after=max(last - TAIL, 0), limit=TAIL)
+    turn = [entry for entry in tail if entry.turn_id == tail[-1].turn_id]
+    # Trims for the next turn may follow on a turn's end.
+    return last if any(entry.kind == END for entry in turn) else None
 
 
 async def last_place(store: Store, session_id: str) -> int:

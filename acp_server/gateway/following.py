@@ -16,9 +16,9 @@ import trio
 
 from acp_server.gateway.event_frames import Origin
 from acp_server.gateway.feed import Feed
-from acp_server.gateway.first_sight import END, start_of_news
+from acp_server.gateway.first_sight import END, place_at_rest, start_of_news
 from runtime.clock import utc_now
-from runtime.errors import WholeturnError
+from runtime.errors import StoreError, WholeturnError
 from runtime.events import Event, TitleChanged
 from runtime.progress import TurnProgress
 from runtime.record import PAGE
@@ -30,6 +30,10 @@ if TYPE_CHECKING:
 
 FOLLOWED = 10_000
 """Sessions whose place is remembered."""
+RECENT = 50
+"""Sessions, those that changed last, whose place is asked for at the start: of these all turns are told that
+a first look finds, of older ones the last.
+"""
 UNDELIVERED = 1000
 """Events that may wait for connections; beyond that nothing more is read for the moment."""
 DOUBT = 64
@@ -108,17 +112,47 @@ class Follower:
         self._known = known
         self._began = now()
         self._followed: OrderedDict[str, Followed] = OrderedDict()
+        self._at_rest: dict[str, int] = {}
         self._undelivered, self._to_deliver = trio.open_memory_channel[tuple[str, Event]](UNDELIVERED)
 
     async def run(self) -> None:
         """Tell what happens, until the store is closed."""
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._deliver_all)
-            async with self._store.watch() as changes:
-                async for session_ids in changes:
-                    for session_id in session_ids:
-                        await self._look_again(session_id)
+            # Before the watch: what changes from here on is news.
+            await self._begin()
+            try:
+                await self._watch()
+            except StoreError as error:
+                log.info("sessions are followed no longer: %s", error.message)  # closed by now
             nursery.cancel_scope.cancel()
+
+    async def _watch(self) -> None:
+        async with self._store.watch() as changes:
+            await self._catch_up()
+            async for session_ids in changes:
+                for session_id in session_ids:
+                    await self._look_again(session_id)
+
+    async def _begin(self) -> None:
+        """Remember where the sessions that may well change next are now."""
+        try:
+            page = await self._store.list_sessions(cwd=None, cursor=None, limit=RECENT)
+            for record in page.sessions:
+                place = await place_at_rest(self._store, record, self._began)
+                if place is not None:
+                    self._at_rest[record.session_id] = place
+        except Exception:
+            log.warning("the newest sessions cannot be looked at", exc_info=True)
+
+    async def _catch_up(self) -> None:
+        """Tell what happened in those sessions before the store was watched."""
+        try:
+            for session_id, place in list(self._at_rest.items()):
+                if await self._store.entries(session_id, after=place, limit=1):
+                    await self._look_again(session_id)
+        except Exception:
+            log.warning("the newest sessions cannot be looked at", exc_info=True)
 
     async def _look_again(self, session_id: str) -> None:
         """Trouble with one session, or at one moment, ends nothing: it is read at its next change."""
@@ -150,9 +184,14 @@ class Follower:
 
     async def _first_place(self, session_id: str) -> int:
         record = await self._store.session(session_id)
-        return 0 if record is None else await start_of_news(self._store, record, self._began)
+        if record is None:
+            return 0
+        if record.created_at < self._began and session_id in self._at_rest:
+            return self._at_rest[session_id]
+        return await start_of_news(self._store, record, self._began)
 
     def _remember(self, session_id: str, followed: Followed) -> None:
+        self._at_rest.pop(session_id, None)
         self._followed[session_id] = followed
         self._followed.move_to_end(session_id)
         if len(self._followed) > FOLLOWED:

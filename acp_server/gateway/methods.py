@@ -10,6 +10,7 @@ from acp_server.methods import options, prompting, sessions
 from acp_server.methods import table as stdio
 from runtime.events import OptionsChanged
 from schemas.acp.options import SetConfigOptionParams
+from schemas.acp.prompt import CancelParams
 from schemas.acp.session import DeleteSessionParams, LoadSessionParams
 
 
@@ -44,6 +45,12 @@ def prompt(seat: Seat, params: Mapping[str, object]) -> Answer | Later:
     return seat.asked(str(params["sessionId"]), turn) if isinstance(turn, Later) else turn
 
 
+def cancel(seat: Seat, params: Mapping[str, object]) -> None:
+    """`session/cancel`: of a session that this client has open; whoever prompted there."""
+    if parse(CancelParams, params).session_id in seat.opened:
+        prompting.cancel(seat, params)
+
+
 def delete(seat: Seat, params: Mapping[str, object]) -> Later:
     """`session/delete`: ended for everybody, and gone for good."""
     session_id, rest = parse(DeleteSessionParams, params).session_id, sessions.delete(seat, params)
@@ -73,6 +80,7 @@ METHODS: Mapping[str, Handler[Seat]] = {
     "initialize": initialize,
     "session/load": load,
     "session/prompt": prompt,
+    "session/cancel": cancel,
     "session/delete": delete,
     "session/set_config_option": set_config_option,
 }

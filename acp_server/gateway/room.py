@@ -1,7 +1,8 @@
 """One session's connections: who hears what happens in it, and who is asked. Knows no protocol."""
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
 import trio
 
@@ -9,14 +10,21 @@ from acp_server.gateway.guests import Guest
 from acp_server.gateway.prompting import PROMPT
 from acp_server.gateway.running import Running, key_of
 from runtime.events import Event, ToolCallChanged
+from runtime.ports import Client
+
+T = TypeVar("T")
 
 
 @dataclass(slots=True, eq=False)
 class Place:
-    """A connection in a room. behind: what it gets after the stored part was shown; None: it is live."""
+    """A connection in a room. behind: what it gets after the stored part was shown; None: it is live.
+
+    asking: questions that wait for its answer.
+    """
 
     guest: Guest
     behind: list[Event] | None = None
+    asking: set[trio.CancelScope] = field(default_factory=set)
 
 
 class Room:
@@ -41,19 +49,20 @@ class Room:
         """Whether nobody has the session open."""
         return not self._places
 
-    def has(self, guest: Guest) -> bool:
-        """Whether that connection has the session open."""
-        return guest in self._places
-
     def join(self, guest: Guest, *, behind: bool = False) -> None:
         """A connection opens the session. behind: it is shown the stored part first, then `catch_up`."""
-        self._places[guest] = Place(guest, self._running.events() if behind else None)
+        there = self._places.get(guest)
+        asking = there.asking if there is not None else set()
+        self._places[guest] = Place(guest, self._running.events() if behind else None, asking)
         self._came.set()
 
     def leave(self, guest: Guest) -> None:
         """It closes the session, or is gone."""
-        if self._places.pop(guest, None) is None:
+        place = self._places.pop(guest, None)
+        if place is None:
             return
+        for scope in place.asking:
+            scope.cancel()
         if not self._places:
             self._came = trio.Event()
             self._emptied(self)
@@ -119,6 +128,23 @@ class Room:
         if prompt is not None and prompt.guest in self._places:
             return prompt.guest
         return next(reversed(self._places), None)
+
+    async def ask(self, question: Callable[[Client], Awaitable[T]], nothing: T) -> T:
+        """An answer to a question. When the one who is asked goes away, or lets go of the session, the next
+        one is asked, or the next to come. nothing: an answer that is none.
+        """
+        while True:
+            guest = await self.someone()
+            asking, answer = self._places[guest].asking, nothing
+            with trio.CancelScope() as scope:
+                asking.add(scope)
+                try:
+                    answer = await question(guest.client)
+                finally:
+                    asking.discard(scope)
+            stayed = guest in self._places and not scope.cancelled_caught
+            if stayed or answer != nothing:
+                return answer
 
     async def someone(self) -> Guest:
         """The same, waiting until there is one."""

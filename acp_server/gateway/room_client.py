@@ -86,11 +86,9 @@ class RoomClient:
         self, session_id: str, call: ToolCallStarted, options: Sequence[PermissionOption]
     ) -> PermissionOutcome:
         """See the port. When the one who is asked goes away, the next one is asked, or the next to come."""
-        while True:
-            guest = await self._room.someone()
-            outcome = await guest.client.request_permission(session_id, call, options)
-            if outcome != PermissionOutcome() or self._room.has(guest):
-                return outcome
+        return await self._room.ask(
+            lambda client: client.request_permission(session_id, call, options), PermissionOutcome()
+        )
 
     def takes_questions(self) -> bool:
         """Whether the one who opens the session does."""
@@ -99,11 +97,7 @@ class RoomClient:
 
     async def ask(self, session_id: str, question: Question) -> str | None:
         """See the port. As for a permission."""
-        while True:
-            guest = await self._room.someone()
-            answer = await guest.client.ask(session_id, question)
-            if answer is not None or self._room.has(guest):
-                return answer
+        return await self._room.ask(lambda client: client.ask(session_id, question), None)
 
     def _client(self) -> Client | None:
         guest = self._room.asked()

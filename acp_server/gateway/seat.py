@@ -33,7 +33,10 @@ log = logging.getLogger("wholeturn.gateway")
 
 
 class Seat(HubApp):
-    """A client of the gateway. abort: cuts its socket at once. prompts: its own, on their way."""
+    """A client of the gateway. abort: cuts its socket at once. prompts: its own, on their way.
+
+    opened: the sessions that it has open.
+    """
 
     client: "Client"
     """Made when the first session is opened: only then all is known that it is made with."""
@@ -47,7 +50,7 @@ class Seat(HubApp):
         self.prompts: set[Asked] = set()
         self.shared = state.app
         self._abort = abort
-        self._opened: set[str] = set()
+        self.opened: set[str] = set()
 
     # ------------------------------------------------------------ for the connection
 
@@ -58,12 +61,12 @@ class Seat(HubApp):
 
     def has_sessions(self) -> bool:
         """See App."""
-        return bool(self._opened)
+        return bool(self.opened)
 
     def left(self) -> None:
         """The client has gone, or is to go. What runs in its sessions is the business of those who stay."""
         self.gone = True
-        for session_id in tuple(self._opened):
+        for session_id in tuple(self.opened):
             self.let_go(session_id)
 
     async def aclose(self) -> None:
@@ -73,7 +76,7 @@ class Seat(HubApp):
 
     def let_go(self, session_id: str) -> None:
         """Forget a session; what happens there is not told any more."""
-        self._opened.discard(session_id)
+        self.opened.discard(session_id)
         self.hub.leave(session_id, self)
 
     async def tell(self, session_id: str, event: Event) -> None:
@@ -93,9 +96,10 @@ class Seat(HubApp):
         self, cwd: Path, directories: Sequence[Path] = (), servers: "tuple[McpServer, ...]" = ()
     ) -> str:
         """See App."""
-        self._make_client(cwd)
         session_id = await super().new_session(cwd, directories, servers)
-        self._opened.add(session_id)
+        # Without a wait from here on: once a session is open, nothing takes the client away.
+        self._make_client(cwd)
+        self.opened.add(session_id)
         self.hub.room(session_id).join(self)
         return session_id
 
@@ -109,12 +113,12 @@ class Seat(HubApp):
         quietly: bool = False,
     ) -> Session:
         """See App. What happens while the stored part is shown is told after it."""
-        self._make_client(cwd)
-        room, known = self.hub.room(session_id), session_id in self._opened
+        room, known = self.hub.room(session_id), session_id in self.opened
         async with room.opening:
-            self._opened.add(session_id)
+            self.opened.add(session_id)
             room.join(self, behind=session_id in self.sessions and not quietly)
             try:
+                self._make_client(cwd)
                 return await super().load_session(session_id, cwd, directories, servers, quietly=quietly)
             except BaseException:
                 if known:
@@ -125,13 +129,13 @@ class Seat(HubApp):
 
     def session(self, session_id: str) -> Session:
         """See App. Raises ResourceNotFound for one that this client has not opened, too."""
-        if session_id not in self._opened:
+        if session_id not in self.opened:
             raise not_found(session_id)
         return super().session(session_id)
 
     async def close_session(self, session_id: str) -> None:
         """Stop the client's own prompts and let go of the session; the last one who does closes it."""
-        if session_id not in self._opened:
+        if session_id not in self.opened:
             raise not_found(session_id)
         own = [asked for asked in self.prompts if asked.session_id == session_id]
         for asked in own:

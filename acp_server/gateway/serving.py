@@ -7,7 +7,6 @@ the end for ever; so the listening is done here, and each accepted socket is giv
 import logging
 import ssl
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from functools import partial
 from typing import cast
 
@@ -22,7 +21,7 @@ from acp_server.config.options import Options
 from acp_server.config.settings import GatewaySettings
 from acp_server.gateway.addresses import addresses_of
 from acp_server.gateway.app import build
-from acp_server.gateway.draining import Draining
+from acp_server.gateway.draining import BROKEN, Draining
 from acp_server.gateway.feed import Feed
 from acp_server.gateway.following import follow
 from acp_server.gateway.guard import HEAD_BYTES
@@ -116,14 +115,18 @@ async def _handle(
 ) -> None:
     """One connection. Whatever goes wrong in it is its own trouble."""
     if len(state.wires) >= state.settings.max_connections:
-        log.warning("a connection is refused: there are %s", state.settings.max_connections)
+        if state.wires.crowded():
+            log.warning("connections are refused: there are %s", state.settings.max_connections)
         await trio.aclose_forcefully(stream)
         return
     wire = state.wires.open(stream, context)
     try:
-        connection = ConnectionState({"cut": wire.abort})
-        with suppress(OSError):
+        with trio.CancelScope() as scope:
+            wire.over = scope.cancel
+            connection = ConnectionState({"cut": wire.abort, "begin": wire.begin, "end": wire.end})
             await TCPServer(app, config, worker, connection, wire)  # type: ignore[arg-type]
+    except* BROKEN:
+        log.info("a connection broke off")
     except* Exception:
         log.exception("a connection failed")
     finally:
@@ -166,7 +169,8 @@ def _tls(settings: GatewaySettings) -> ssl.SSLContext | None:
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols(["http/1.1"])
     try:
-        context.load_cert_chain(settings.tls_cert, settings.tls_key or None)
+        # Without a password OpenSSL would ask for one at the terminal, and nothing would be served.
+        context.load_cert_chain(settings.tls_cert, settings.tls_key or None, password="")
     except (OSError, ssl.SSLError) as error:
         reason = error.strerror or "they do not fit together"
         raise ConfigError(f"gateway: the certificate or its key cannot be used: {reason}") from error

@@ -64,7 +64,9 @@ class SharedApp(HubApp):
         session = self.sessions.get(room.session_id)
         if session is not None:
             with trio.move_on_after(self._grace):
-                await _first_of(session, room)
+                if await _comes_back(session, room):
+                    # Who goes again, or does not get in, has a grace of his own.
+                    return
         async with room.opening:
             if not room.empty:
                 return
@@ -81,14 +83,18 @@ class SharedApp(HubApp):
         raise AssertionError("every session of the gateway has a room")
 
 
-async def _first_of(session: "Session", room: Room) -> None:
-    """Return when the session has nothing to do, or somebody has it open."""
+async def _comes_back(session: "Session", room: Room) -> bool:
+    """Wait until somebody has the session open, or it has nothing to do; whether it was the first."""
+    came = False
     async with trio.open_nursery() as nursery:
 
         async def come() -> None:
+            nonlocal came
             await room.someone()
+            came = True
             nursery.cancel_scope.cancel()
 
         nursery.start_soon(come)
         await session.idle.wait()
         nursery.cancel_scope.cancel()
+    return came

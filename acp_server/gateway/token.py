@@ -21,15 +21,24 @@ def read_or_make(path: Path) -> tuple[str, bool]:
 
     Raises ConfigError when others can read the file, or there is something else in it.
     """
-    made = False
-    if not path.exists():
-        made = _make(path)
+    made = not _is_there(path) and _make(path)
     return _read(path), made
 
 
 def is_same(given: str, token: str) -> bool:
     """Whether the token is the right one, in a time that tells nothing of where they differ."""
     return hmac.compare_digest(given.encode("utf-8", "surrogateescape"), token.encode())
+
+
+def _is_there(path: Path) -> bool:
+    """Whether there is anything by that name; where nobody may look, the reading tells why."""
+    try:
+        path.lstat()
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
+    return True
 
 
 def _make(path: Path) -> bool:
@@ -44,7 +53,7 @@ def _make(path: Path) -> bool:
             os.fsync(file.fileno())
         os.link(draft, path)
     except OSError as error:
-        if path.exists():
+        if _is_there(path):
             return False
         raise ConfigError(f"{path}: the token cannot be kept there: {error.strerror}") from error
     finally:

@@ -14,6 +14,8 @@ STUCK_SECONDS = 0.3
 """The same when all ends: nobody waits for such a client then."""
 CLOSE_SECONDS = 2.0
 """How long a client may take to answer the closing of its WebSocket."""
+CROWD_SECONDS = 60.0
+"""From one complaint about too many connections to the next."""
 READ_SIZE = 16 * 1024
 """At once: a compressed frame may grow a thousandfold before its size is seen."""
 _PIECE = 64 * 1024
@@ -26,19 +28,44 @@ Stream = trio.SocketStream | trio.SSLStream[trio.SocketStream]
 
 
 class Wire(trio.abc.Stream):
-    """One client's socket, as hypercorn uses it. closed: called once when it has been closed."""
+    """One client's socket, as hypercorn uses it. closed: called once when it has been closed.
+
+    over: called when nothing more can come and no request is being served. hypercorn itself sleeps until its
+    next ping or the end of its patience, and keeps a socket that nobody is behind any more.
+    """
 
     def __init__(self, stream: Stream, socket: trio.socket.SocketType, closed: Closed) -> None:
         self.socket = socket
+        self.over: Callable[[], object] = _nothing
         self._stream = stream
         self._closed: Closed | None = closed
         self._deadline = self._sending_since = float("inf")
+        self._served = 0
+        self._ended = False
 
     async def receive_some(self, max_bytes: int | None = None) -> bytes:
         """Some bytes; b"" at the end, which is near once the closing of a WebSocket was sent."""
-        with trio.move_on_at(self._deadline):
-            return bytes(await self._stream.receive_some(min(max_bytes or READ_SIZE, READ_SIZE)))
-        return b""
+        data = b""
+        try:
+            with trio.move_on_at(self._deadline):
+                data = bytes(await self._stream.receive_some(min(max_bytes or READ_SIZE, READ_SIZE)))
+        finally:
+            self._ended = not data
+            self._leave()
+        return data
+
+    def begin(self) -> None:
+        """A request is served from now on."""
+        self._served += 1
+
+    def end(self) -> None:
+        """It was, and all that belongs to it was read."""
+        self._served -= 1
+        self._leave()
+
+    def _leave(self) -> None:
+        if self._ended and not self._served:
+            self.over()
 
     async def send_all(self, data: bytes | bytearray | memoryview) -> None:
         """Send all. Raises BrokenResourceError when the client does not take it in time."""
@@ -106,10 +133,18 @@ class Wires:
 
     def __init__(self) -> None:
         self._open: set[Wire] = set()
+        self._told = float("-inf")
         self._changed = trio.lowlevel.ParkingLot()
 
     def __len__(self) -> int:
         return len(self._open)
+
+    def crowded(self) -> bool:
+        """There are too many. Whether it is time to say so: anybody can bring a crowd, and keep it up."""
+        now = trio.current_time()
+        due = now >= self._told + CROWD_SECONDS
+        self._told = now if due else self._told
+        return due
 
     def open(self, stream: trio.SocketStream, context: ssl.SSLContext | None) -> Wire:
         """Take in a connection that was accepted. context: for TLS."""
@@ -141,3 +176,7 @@ class Wires:
     def _closed(self, wire: Wire) -> None:
         self._open.discard(wire)
         self._changed.unpark_all()
+
+
+def _nothing() -> None:
+    """Nobody wants to know."""

@@ -15,7 +15,7 @@ _shtab_wholeturn_commands() {
     demo:'Watch a whole conversation in this folder: no key, no network.'
     doctor:'Look for what is missing or wrong here, and say how to mend it. Changes nothing.'
     editors:'How to set up your editor: its page, or the configuration alone.'
-    gateway:'Serve many clients over http and websocket, with a dashboard.'
+    gateway:'Serve many clients over HTTP and WebSocket, with a dashboard.'
     inspect:'Show what fills the context of a session, turn by turn, and what would leave it next.'
     man:'Show the manual page; print its source into a pipe.'
     models:'Models that run in this process: fetch one, list them.'
@@ -59,7 +59,7 @@ _shtab_wholeturn_permissions_commands() {
 _shtab_wholeturn_sessions_commands() {
   local _commands=(
     delete:'Remove sessions for good.'
-    export:'Write a session as json lines.'
+    export:'Write a session as JSON Lines.'
     gc:'Remove sessions that were not used for long; only tells which, without --yes.'
     import:'Store a session that was exported, here or elsewhere.'
     list:'The stored sessions, newest change first.'

@@ -3,7 +3,6 @@
 import re
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import get_args
 
 import orjson
 
@@ -12,7 +11,7 @@ from runtime.errors import WholeturnError
 from runtime.stored import SessionRecord, StoredEntry
 from schemas.acp.paths import is_absolute
 from schemas.nesting import MAX_DEPTH, is_shallow
-from schemas.transcript import ANY_STEP, AnyStep, SessionState
+from schemas.transcript import ANY_STEP, KINDS, SessionState
 
 FORMAT = "wholeturn-session"
 VERSION = 1
@@ -24,11 +23,6 @@ LONGEST_NOTES = 50_000
 OUR_TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d{1,9})?Z")
 OUR_LEVELS = 5
 """Of objects and lists of a step itself, around what a client or a model made."""
-
-KINDS = frozenset(
-    get_args(model.model_fields["kind"].annotation)[0] for model in get_args(get_args(AnyStep)[0])
-)
-"""The kinds of steps that this version knows."""
 
 
 class BadExport(WholeturnError):
@@ -65,12 +59,19 @@ def stored_state(record: SessionRecord) -> object:
         return {}
 
 
-def step_line(entry: StoredEntry) -> bytes:
-    """The line of a step. Raises BadExport for one whose stored bytes are no JSON."""
+def is_readable(entry: StoredEntry) -> bool:
+    """Whether a stored step can be read: as one of its kind, or as any object if that is not known here."""
     try:
-        orjson.loads(entry.payload)
+        if entry.kind in KINDS:
+            ANY_STEP.validate_json(entry.payload)
+        step = orjson.loads(entry.payload)
     except ValueError:
-        raise BadExport(f"The stored step {entry.key} is damaged.") from None
+        return False
+    return isinstance(step, dict) and step.get("kind") == entry.kind
+
+
+def step_line(entry: StoredEntry) -> bytes:
+    """The line of a readable step."""
     line = {
         "turn": entry.turn_id,
         "key": entry.key,

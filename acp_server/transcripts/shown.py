@@ -18,14 +18,16 @@ ENDINGS = {
 
 
 def turn_text(number: int, turn: TurnRecord, state: SessionState, *, whole: bool) -> Iterator[str]:
-    """The lines of a turn. number: of its prompt. whole: tool results are not cut."""
+    """The lines of a turn. number: of its prompt, if that can be read. whole: tool results are not cut."""
     if state.dropped_turns and turn.turn_id == state.first_turn_id:
         yield from (
             "",
             mark(f"the model sees the conversation from here on ({state.dropped_turns} turns are gone)"),
         )
-    assert turn.prompt is not None
-    yield from ("", f"── turn {number} " + "─" * 40, *quoted(turn.prompt.text))
+    if turn.prompt is None:
+        yield from ("", "── turn " + "─" * 42, mark("its prompt cannot be read"))
+    else:
+        yield from ("", f"── turn {number} " + "─" * 40, *quoted(turn.prompt.text))
     for iteration in turn.iterations:
         yield from map(trim_text, iteration.trims)
         for event in iteration_events(iteration):

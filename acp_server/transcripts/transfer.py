@@ -10,6 +10,7 @@ from acp_server.transcripts.lines import (
     LONGEST_LINE,
     BadExport,
     header_line,
+    is_readable,
     read_header,
     read_step,
     step_line,
@@ -21,20 +22,31 @@ from runtime.stored import SessionRecord, Store, StoredEntry
 BATCH_BYTES = 4 * 1024 * 1024
 
 
-async def exported(store: Store, record: SessionRecord) -> AsyncGenerator[bytes, None]:
-    """The lines of a session as it is now: what is added meanwhile is left out."""
-    steps, last = await counted(store, record.session_id)
+async def exported(
+    store: Store, record: SessionRecord, damaged: Callable[[StoredEntry], None] = lambda entry: None
+) -> AsyncGenerator[bytes, None]:
+    """The lines of a session as it is now: what is added meanwhile is left out.
+
+    damaged: gets each step that cannot be read, which is left out too; all of them before the first line.
+    """
+    steps, last, bad = await counted(store, record.session_id)
+    for entry in bad.values():
+        damaged(entry)
     yield header_line(record, steps)
     async for entry in entries_up_to(store, record.session_id, last):
-        yield step_line(entry)
+        if entry.seq not in bad:
+            yield step_line(entry)
 
 
-async def counted(store: Store, session_id: str) -> tuple[int, int]:
-    """How many entries there are, and the seq of the last one."""
+async def counted(store: Store, session_id: str) -> tuple[int, int, dict[int, StoredEntry]]:
+    """How many entries can be read, the seq of the last one of all, and those that cannot be, by seq."""
     steps = last = 0
+    bad: dict[int, StoredEntry] = {}
     while page := await store.entries(session_id, after=last, limit=PAGE):
-        steps, last = steps + len(page), page[-1].seq
-    return steps, last
+        found = {entry.seq: replace(entry, payload=b"") for entry in page if not is_readable(entry)}
+        bad |= found
+        steps, last = steps + len(page) - len(found), page[-1].seq
+    return steps, last, bad
 
 
 async def entries_up_to(store: Store, session_id: str, last: int) -> AsyncGenerator[StoredEntry, None]:

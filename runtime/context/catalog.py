@@ -49,9 +49,15 @@ def create(strategy: str, settings: TrimmerSettings) -> ContextTrimmer:
         log.debug("the factory of the context strategy %r failed", strategy, exc_info=True)
         told = f"{type(error).__name__}: {error}"[:MOST_TOLD]
         raise ConfigError(f"the context strategy {strategy!r} cannot be made: {told}") from None
-    if not callable(getattr(made, "trim", None)) or not isinstance(getattr(made, "name", None), str):
+    if not is_trimmer(made):
         raise ConfigError(f"the context strategy {strategy!r} gave no trimmer: it needs a name and trim()")
     return made
+
+
+def is_trimmer(made: object) -> bool:
+    """Whether it has what a trimmer needs."""
+    named = isinstance(getattr(made, "name", None), str)
+    return named and callable(getattr(made, "trim", None)) and not isinstance(made, type)
 
 
 def trimmer_of(context: LoopContext, slack: float, summarise: Summarise | None) -> ContextTrimmer:

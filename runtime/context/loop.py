@@ -81,6 +81,8 @@ class LoopContext:
         facts = {"kept": change.kept, "outputs": change.outputs, "persist": change.persist}
         step = step.model_copy(update={**facts, "summary": view.summary})
         made = narrowed(self._keeper.history, change)
+        if self._keeper.history.marks.rounds_cut:
+            step = step.model_copy(update={"rounds_cut": made.history.marks.rounds_cut})
         notice = notice_of(made, step)
         if notice is None:
             await self._recorder.context(step, told=False)

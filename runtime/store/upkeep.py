@@ -55,7 +55,7 @@ class Upkeep:
 
     @property
     def needs_thread(self) -> bool:
-        """Whether the next commit is to be made by the thread: so that it learns that there is something to do
+        """Whether the next commit is to be made by the thread: so that it learns that something is to be done
         at rest, or because a log that is long may be merged within the commit.
         """
         at_the_edge = self._unmerged % _COMMITS_TO_MERGE == _COMMITS_TO_MERGE - 1

@@ -6,6 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from acp_server.cli import setup
+from acp_server.cli.main import run
 from acp_server.cli.setup_plan import VENDORS, Plan, vendor, wanted_keys
 from acp_server.cli.setup_questions import Machine, Tty, plan_of
 from acp_server.config.keystore import store_key, stored_key
@@ -74,6 +75,42 @@ def test_a_server_on_this_machine_says_its_model():
     assert plan == Plan("llamacpp", "openai", own.base_url, "", "", "qwen", 4096)
     other = plan_of(Person("llamacpp", "", "else"), machine(found))
     assert (other.model, other.context_window) == ("else", 0)
+
+
+def test_a_server_on_this_machine_that_is_not_there_yet():
+    person = Person("llamacpp", "", "", "qwen")
+    assert plan_of(person, machine()).model == "qwen"
+    assert any("Nothing answers on port 8080 of this machine yet" in line for line in person.shown)
+    assert any(line.startswith("An answer is needed") for line in person.shown)
+
+
+def test_a_key_that_is_wanted_is_asked_for_again_with_the_reason():
+    person = Person("openai", "", KEY, "m")
+    assert plan_of(person, machine()).key == KEY
+    assert any(line.startswith("openai wants a key") for line in person.shown)
+
+
+def test_an_address_without_its_scheme_is_asked_for_again():
+    person = Person("custom", "127.0.0.1:9/v1", "http://127.0.0.1:9/v1", "", "", "m")
+    assert plan_of(person, machine()).base_url == "http://127.0.0.1:9/v1"
+    assert "That is no http:// or https:// address." in person.shown
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (("--base-url", "127.0.0.1:9/v1", "--no-key"), "base_url must be an http:// or https:// address"),
+        (("--base-url", "http://h/v1", "--key-env", "1X"), "api_key_env"),
+    ],
+)
+def test_settings_that_would_be_refused_are_not_written(flags, said, tmp_path, monkeypatch, capsys):
+    for name, value in (("WHOLETURN_CONFIG_DIR", str(tmp_path)), ("1X", KEY)):
+        monkeypatch.setenv(name, value)
+    assert run(["setup", "--provider", "custom", "--model", "m", "--no-try", *flags]) == 1
+    told = capsys.readouterr().err
+    assert "Nothing was changed" in told
+    assert said in told
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_any_other_server_with_a_name_and_a_key_of_its_own():

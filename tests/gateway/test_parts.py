@@ -1,6 +1,7 @@
 """The gateway's parts alone: limits, addresses, the running turn, sockets that are not read, the token."""
 
 import stat
+import sys
 from pathlib import Path
 
 import pytest
@@ -177,4 +178,9 @@ def test_the_server_over_stdio_knows_nothing_of_it():
 def test_without_the_extra_it_says_what_to_install(monkeypatch, capsys):
     monkeypatch.setattr(gateway, "find_spec", lambda name: None)
     assert run(["gateway"]) == 1
-    assert capsys.readouterr().err.endswith("pip install 'wholeturn[gateway]'\n")
+    assert capsys.readouterr().err.endswith(f"{sys.executable} -m pip install 'wholeturn[gateway]'\n")
+
+
+def test_a_token_file_that_cannot_even_be_looked_for(tmp_path: Path):
+    with pytest.raises(ConfigError, match="the token cannot be read: File name too long"):
+        read_or_make(tmp_path / ("x" * 300) / "gateway.token")

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 import trio
 
-from tests.gateway.process import refused, running, token_file
+from tests.gateway.process import COMMAND, refused, running, token_file
 from tests.gateway.rig import connected, head, raw, status_of
 from tests.process.homes import Home, call, calls, says
+from tests.process.terminals import terminal
 from tests.wire import PATIENCE, never
 from tests.wire_talk import Talk, greet, text_of
 
@@ -92,6 +93,14 @@ def test_a_token_behind_a_link_is_not_used(home: Home, tmp_path: Path):
 
 def test_a_certificate_that_is_none(home: Home):
     assert "the certificate or its key" in refused(home, "--tls-cert", str(home.log))
+
+
+def test_nobody_is_asked_for_the_password_of_a_key(home: Home):
+    files = ("--tls-cert", str(TLS / "cert.pem"), "--tls-key", str(TLS / "locked.pem"))
+    with terminal() as shown:
+        process = shown.start([*COMMAND, "--port", "0", *files], home.env, home.spawn)
+        shown.wait_for(b"the certificate or its key cannot be used")
+        assert process.wait(PATIENCE) == 1
 
 
 async def test_a_port_that_is_taken(home: Home):

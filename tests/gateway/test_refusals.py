@@ -36,6 +36,10 @@ REFUSED: list[tuple[str, int, bytes]] = [
     ("wrong token", 401, head(f"GET {API} HTTP/1.1", "Authorization: Bearer " + "x" * 43)),
     ("half the token", 401, head(f"GET {API} HTTP/1.1", f"Authorization: Bearer {TOKEN[:-1]}")),
     ("more than the token", 401, head(f"GET {API} HTTP/1.1", f"{BEARER}x")),
+    ("a wrong token beside the right one", 401,
+     head(f"GET {API} HTTP/1.1", BEARER, "Authorization: Bearer x")),
+    ("a wrong subprotocol beside the right header", 401,
+     head("GET /acp HTTP/1.1", *UPGRADE, BEARER, "Sec-WebSocket-Protocol: acp, bearer.x", close=False)),
     ("another scheme", 401, head(f"GET {API} HTTP/1.1", f"Authorization: Basic {TOKEN}")),
     ("bytes for a token", 401, head(f"GET {API} HTTP/1.1", "Authorization: Bearer \xe9")),
     ("the token in the query", 401, head(f"GET {API}?token={TOKEN}&access_token={TOKEN} HTTP/1.1")),
@@ -87,6 +91,7 @@ REFUSED: list[tuple[str, int, bytes]] = [
     ("no HTTP at all", 400, b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03\r\n\r\n"),
     ("writing", 405, head(f"POST {API} HTTP/1.1", BEARER)),
     ("deleting", 405, head(f"DELETE {API} HTTP/1.1", BEARER)),
+    ("a path of ours with more behind it", 404, head(f"GET {API}/ HTTP/1.1", BEARER)),
     ("nothing there", 404, head("GET /api/nothing HTTP/1.1", BEARER)),
     ("the socket without a socket", 404, head("GET /acp HTTP/1.1", BEARER)),
 ]  # fmt: skip
@@ -106,6 +111,24 @@ async def test_refused(it: Gateway, status: int, request_: bytes):
         assert body_of(answer)["error"]["status"] == status
         assert b"cache-control: no-store" in answer
         assert b"frame-ancestors 'none'" in answer
+
+
+SENT = "what-was-sent"
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        *(f"{API}{more}" for more in (f"/{SENT}", f"/{SENT}/", f"/{SENT}/context")),
+        *(f"{API}?{query}" for query in (f"{SENT}=1", f"limit={SENT}", f"cursor={SENT}")),
+        f"/api/events?types={SENT}",
+        f"/{SENT}",
+    ],
+)
+async def test_a_refusal_repeats_nothing_of_what_was_sent(it: Gateway, target: str):
+    answer = await raw(it.port, head(f"GET {target} HTTP/1.1", BEARER))
+    assert status_of(answer) in (400, 404)
+    assert SENT.encode() not in answer
 
 
 TAKEN: list[tuple[str, bytes]] = [

@@ -143,6 +143,29 @@ def test_a_closed_stdin_is_an_end(home: Home) -> None:
     assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
 
 
+@pytest.mark.parametrize(
+    ("level", "said"),
+    [
+        ("inof", b'WHOLETURN_LOG=inof is no level; did you mean "info"?; warning is used'),
+        ("\x1b[2J", b"WHOLETURN_LOG=\\x1b[2J is no level (there is debug, error, info, warning)"),
+        ("WARN", b""),
+        ("", b""),
+    ],
+)
+def test_a_log_level_that_there_is_not_is_one_line_on_stderr(home: Home, level: str, said: bytes) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "acp_server"],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        env=home.env | {"WHOLETURN_LOG": level},
+        cwd=home.spawn,
+        timeout=30,
+    )
+    assert (done.returncode, done.stdout) == (0, b"")
+    assert said in done.stderr
+    assert done.stderr.count(b"\n") == bool(said)
+
+
 def test_an_output_that_is_shared_with_stderr_still_works(home: Home) -> None:
     """Both on one pipe, as some hosts have it: the protocol must not lose a byte."""
     hello = b'{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":1}}\n'

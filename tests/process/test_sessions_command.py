@@ -159,6 +159,24 @@ async def test_replay_names_the_first_difference(home: Home) -> None:
     assert "Different: turn " in done.stdout
 
 
+async def test_a_damaged_step_is_named_and_the_rest_is_there(home: Home) -> None:
+    talk = await talked(home)
+    with closing(sqlite3.connect(home.data / "sessions.db")) as database, database:
+        query = "SELECT place, key FROM entries WHERE kind = 'prompt' ORDER BY place LIMIT 1"
+        place, key = database.execute(query).fetchone()
+        database.execute("UPDATE entries SET payload = x'00ff' WHERE place = ?", [place])
+    shown = wholeturn(home, "sessions", "show", talk.session_id)
+    assert (shown.returncode, key in shown.stderr) == (1, True)
+    for part in ("[its prompt cannot be read]", "I look", "> two", "> four"):
+        assert part in shown.stdout
+    turns = rows(wholeturn(home, "sessions", "show", talk.session_id, "--json").stdout)
+    assert [turn["unreadable"] for turn in turns] == [[key], [], [], []]
+    out = wholeturn(home, "sessions", "export", talk.session_id)
+    assert (out.returncode, key in out.stderr) == (1, True)
+    elsewhere = ("--store", str(home.spawn / "other.db"))
+    assert wholeturn(home, "sessions", "import", "-", *elsewhere, stdin=out.stdout).returncode == 0
+
+
 @pytest.mark.parametrize("command", [("sessions", "show"), ("sessions", "export"), ("replay",)])
 def test_a_session_that_is_not_there(home: Home, command: tuple[str, ...]) -> None:
     home.configure()

@@ -142,6 +142,17 @@ async def test_outside_of_async_with_there_is_no_session():
         await Agent(script({"text": "x"})).ask("a")
 
 
+class Nameless:
+    async def trim(self, history, prompt):
+        raise AssertionError("never asked")
+
+
+@pytest.mark.parametrize("context", [Nameless(), NewestRounds, 8])
+def test_what_is_no_trimmer_is_told_at_once(context):
+    with pytest.raises(ConfigError, match=r"no trimmer; it must be an object with a name"):
+        Agent(script({"text": "x"}), context=context)
+
+
 def test_a_descriptor_that_cannot_be_read_is_told_at_once():
     with pytest.raises(ConfigError, match="count:KEEP_LAST"):
         Agent(script({"text": "x"}), context="count")

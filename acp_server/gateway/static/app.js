@@ -25,7 +25,8 @@ function news(text) {
 function failed(error) {
   if (error.name === "AbortError") return;
   if (error instanceof Refused && error.status === 401) return askForToken("The token is missing or wrong.");
-  if (error instanceof Refused && error.status === 404 && view) {
+  // 400: an id that no session can have.
+  if (error instanceof Refused && [400, 404].includes(error.status) && view) {
     leave();
     clear(main, h("p", { class: "empty" }, "There is no such session. It may have been deleted."));
     return;
@@ -47,10 +48,13 @@ async function show() {
   } catch {
     // no address of ours
   }
+  const before = view?.id;
   leave();
   document.body.dataset.view = id ? "session" : "list";
   list.mark(id);
   if (!id) {
+    // The link that led back went with its page: go on where that was chosen.
+    if (document.activeElement === document.body || main.contains(document.activeElement)) list.focus(before);
     document.title = "Wholeturn";
     clear(main, h("p", { class: "empty" }, "Choose a session to see what its model gets."));
     return;
@@ -92,6 +96,13 @@ async function start() {
   const state = (how) => (how === "live" ? list.refresh() : null, view || feed(how));
   follow({ types: "title_changed,history_trimmed,user_message" }, { told, state, signal: following.signal });
 }
+
+// Nothing tells that a session was deleted; who comes back to the page sees it as it is.
+document.addEventListener("visibilitychange", () => {
+  if (document.hidden || !list) return;
+  list.refresh();
+  view?.refreshAll();
+});
 
 document.querySelector(".skip").addEventListener("click", (event) => {
   event.preventDefault();

@@ -1,9 +1,10 @@
 // The list of sessions: newest first, searched and in pages.
 
 import { get } from "./api.js";
-import { badge, clear, count, h, put, throttled, when } from "./dom.js";
+import { badge, clear, count, h, num, put, throttled, when } from "./dom.js";
 
 const PAGE = 30;
+const NONE = "There is no session yet. The first prompt makes one: in your editor, or by `wholeturn run`.";
 
 export class List {
   constructor(node, failed) {
@@ -53,14 +54,18 @@ export class List {
     }
   }
 
+  focus(id) {
+    [...this.items.querySelectorAll("a")].find((link) => link.dataset.id === id)?.focus();
+  }
+
   draw() {
-    const focused = document.activeElement?.dataset?.id;
+    const focused = this.items.contains(document.activeElement) && document.activeElement.dataset.id;
     clear(this.items, this.sessions.map(item));
     this.mark(this.current);
-    if (focused) [...this.items.querySelectorAll("a")].find((link) => link.dataset.id === focused)?.focus();
+    if (focused) this.focus(focused);
     this.more.hidden = !this.cursor;
     const found = this.query ? `${count(this.sessions.length, "session")} found${this.cursor ? " so far" : ""}` : "";
-    clear(this.note, this.sessions.length || this.cursor ? found : this.query ? "Nothing fits." : "There is no session yet.");
+    clear(this.note, this.sessions.length || this.cursor ? found : this.query ? "Nothing fits." : NONE);
   }
 }
 
@@ -70,7 +75,7 @@ function item(session) {
     h("span", { class: "where dim small" }, session.cwd),
     h("span", { class: "dim small" }, when(session.updated_at), " ",
       session.running && badge("running", "running"),
-      session.dropped_turns > 0 && badge(`${session.dropped_turns} dropped`)));
+      session.dropped_turns > 0 && badge(`${num(session.dropped_turns)} dropped`)));
   link.dataset.id = session.session_id;
   return h("li", null, link);
 }

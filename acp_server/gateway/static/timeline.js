@@ -21,6 +21,8 @@ export class Timeline {
       // Read out while the keys are here; what changes by itself is none of a listener's business.
       onfocus: () => this.told.setAttribute("aria-live", "polite"), onblur: () => this.told.setAttribute("aria-live", "off"),
     });
+    // How wide a bar is hangs on the room for all.
+    new ResizeObserver(() => this.chart.clientWidth !== this.drawnFor && this.fit()).observe(this.chart);
     this.told = h("div", { class: "told", "aria-live": "off" });
     this.earlier = h("button", { type: "button", onclick: more }, "Earlier requests");
     this.node = h("section", { class: "card", id: "timeline", "aria-labelledby": "timeline-title" },
@@ -37,13 +39,20 @@ export class Timeline {
     this.trims = new Map(trims.map((trim) => [trim.trim_id, trim]));
     this.earlier.hidden = !earlier;
     const same = points.findIndex((one) => chosen && one.turn === chosen.turn && one.call === chosen.call);
+    this.at = atEnd || same < 0 ? points.length - 1 : same;
+    this.fit();
+  }
+
+  // Drawn anew. Who looks at the newest goes on doing so; nobody else's view moves, the page's neither.
+  fit() {
     const scrolled = this.chart.scrollLeft;
     this.draw();
-    this.choose(atEnd || same < 0 ? points.length - 1 : same, atEnd);
-    if (!atEnd) this.chart.scrollLeft = scrolled;
+    this.mark(this.at);
+    this.chart.scrollLeft = this.at === this.points.length - 1 ? this.chart.scrollWidth : scrolled;
   }
 
   draw() {
+    this.drawnFor = this.chart.clientWidth;
     const points = this.points;
     if (!points.length) {
       clear(this.chart, h("p", { class: "dim" }, "No request has been made yet."));
@@ -57,7 +66,7 @@ export class Timeline {
     const svg = s("svg", { width: across, height: TOP + HEIGHT + BOTTOM, role: "presentation" });
     for (const part of [0, 0.5, 1]) {
       put(svg, s("line", { class: "grid", x1: LEFT, x2: across, y1: y(most * part), y2: y(most * part) }),
-        s("text", { x: LEFT - 6, y: y(most * part) + 4, "text-anchor": "end" }, short(most * part)));
+        s("text", { x: LEFT - 6, y: y(most * part) + 4, "text-anchor": "end", "aria-hidden": "true" }, short(most * part)));
     }
     points.forEach((one, at) => svg.append(this.bar(one, at, LEFT + at * width, width, y)));
     put(svg, limit(points, width, y), numbers(points, width));
@@ -87,7 +96,13 @@ export class Timeline {
     return node;
   }
 
-  choose(at, toEnd = false) {
+  choose(at) {
+    this.mark(at);
+    const node = this.chart.querySelector(`#request-${at}`);
+    if (node) node.scrollIntoView({ block: "nearest", inline: "nearest" });
+  }
+
+  mark(at) {
     this.chart.querySelector(".chosen")?.classList.remove("chosen");
     this.chart.querySelector("[aria-selected=true]")?.setAttribute("aria-selected", "false");
     this.at = at;
@@ -96,8 +111,6 @@ export class Timeline {
       node.classList.add("chosen");
       node.setAttribute("aria-selected", "true");
       this.chart.setAttribute("aria-activedescendant", node.id);
-      if (toEnd) this.chart.scrollLeft = this.chart.scrollWidth;
-      else node.scrollIntoView({ block: "nearest", inline: "nearest" });
     }
     this.tell(at);
   }
@@ -140,7 +153,7 @@ function numbers(points, width) {
   return points.map((one, at) => {
     if (one.call !== 1 || at - last < every) return null;
     last = at;
-    return s("text", { x: LEFT + at * width + 1, y: TOP + HEIGHT + 14 }, num(one.turn));
+    return s("text", { x: LEFT + at * width + 1, y: TOP + HEIGHT + 14, "aria-hidden": "true" }, num(one.turn));
   });
 }
 

@@ -56,6 +56,10 @@ def test_a_project_that_is_not_trusted_has_no_say(place):
         ("port = 70000", "gateway.port must be at most 65535"),
         ("max_message_bytes = 1", "gateway.max_message_bytes must be at least 1024"),
         ('allowed_origins = ["example.org"]', "must hold origins such as https://example.org"),
+        *[
+            (f'allowed_hosts = ["{name}"]', "must hold names such as agent.example.org, without a port")
+            for name in ("*", "a.org:80", "https://a.org", "a.org.", "[::1]", "\u00e4.org")
+        ],
         ("max_conections = 1", 'did you mean "max_connections"'),
     ],
 )

@@ -69,6 +69,12 @@ def test_a_local_model_that_was_not_fetched(machine: Machine):
     assert list(checks.check_answer(machine.read(), 5.0)) == []
 
 
+def test_without_its_key_it_is_not_asked(machine: Machine):
+    # It has been told already, and no key was refused.
+    machine.model_at("http://127.0.0.1:1/v1", KEYED)
+    assert list(checks.check_answer(machine.read(), 5.0)) == []
+
+
 def test_a_model_that_answers(machine: Machine, mock_model: Callable[..., str]):
     machine.model_at(f"{mock_model()}/v1")
     assert rows(checks.check_answer(machine.read(), 30.0)) == [("answer", "ok")]

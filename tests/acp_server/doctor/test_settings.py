@@ -8,6 +8,7 @@ from acp_server.config import trust
 from acp_server.config.load import project_layer
 from acp_server.doctor import settings as checks
 from acp_server.doctor.finding import Read
+from acp_server.extras import MODULES
 from acp_server.prompt_files import project_prompts
 from tests.acp_server.doctor.rigs import Machine, only, rows
 
@@ -122,7 +123,7 @@ def test_an_extra_that_the_settings_need(machine: Machine, extra: str, monkeypat
     read = needing(machine, extra)
     monkeypatch.setattr(checks, "find_spec", lambda name: object())
     assert rows(checks.check_extras(read)) == [("extras", "ok")]
-    module = checks.EXTRAS[extra][0]
+    module = MODULES[extra][0]
     monkeypatch.setattr(checks, "find_spec", lambda name: None if name == module else object())
     (bad,) = [finding for finding in checks.check_extras(read) if finding.status == "bad"]
     assert f"wholeturn[{extra}]" in bad.mend

@@ -217,6 +217,70 @@ async def test_it_fits_its_window_in_both_colours(tmp_path: Path, dark: bool, wi
 
 
 @pytest.mark.system
+async def test_an_update_moves_neither_the_page_nor_the_picture_of_who_looks_back(tmp_path: Path) -> None:
+    chart = "document.querySelector('#chart')"
+    async with gateway(tmp_path, *reading()) as stage, browser(tmp_path / "profile") as page:
+        for number in range(20):
+            await ask(stage.session, f"Prompt {number}")
+        await opened(page, stage)
+        await page.until("document.querySelectorAll('.request').length === 40")
+        await page.size(360)
+        # With less room bars are narrower, and the newest request stays in view.
+        await page.until("document.querySelector('.chart svg').clientWidth < 360")
+        await page.until(f"{chart}.scrollLeft > 0 && {chart}.scrollLeft + {chart}.clientWidth >= 340")
+        await page.run(f"{chart}.focus()")
+        await page.press("Home")
+        await page.run("document.querySelector('#transcript').scrollIntoView()")
+        top = "Math.round(document.querySelector('#transcript').getBoundingClientRect().top)"
+        before, left = await page.run(top), await page.run(f"{chart}.scrollLeft")
+        await ask(stage.session, "One more")
+        await page.until("document.querySelectorAll('.request').length === 42")
+        assert abs(await page.run(top) - before) <= 2
+        assert await page.run(f"{chart}.scrollLeft") == left
+        assert await page.run(f"{chart}.getAttribute('aria-activedescendant')") == "request-0"
+
+
+@pytest.mark.system
+async def test_a_page_without_a_session_is_no_longer_than_its_window(tmp_path: Path) -> None:
+    async with gateway(tmp_path, *reading()) as stage, browser(tmp_path / "profile") as page:
+        await page.open(stage.address)
+        await ask(stage.session, "How long is notes.txt?")
+        await page.until("document.querySelector('.sessions a')")
+        await page.size(1280)
+        assert await page.run("document.documentElement.scrollHeight") == 900
+        await page.run("document.querySelector('.sessions a').click()")
+        await page.until("document.querySelector('.tool pre')")
+        paint = "getComputedStyle(document.querySelector('{}')).backgroundColor"
+        assert await page.run(paint.format(".tool pre")) != await page.run(paint.format(".card"))
+
+
+@pytest.mark.system
+async def test_in_a_narrow_window_the_way_back_leads_to_where_it_began(tmp_path: Path) -> None:
+    async with gateway(tmp_path, *reading()) as stage, browser(tmp_path / "profile") as page:
+        await page.size(360)
+        await opened(page, stage)
+        await page.until("document.activeElement.tagName === 'H1'")
+        await page.run("document.querySelector('.back').focus()")
+        await page.press("Enter")
+        await page.until("document.activeElement.matches('.sessions a')")
+        await page.run("location.hash = '#/session/a%2Fb'")
+        await page.until("document.querySelector('#main').textContent.startsWith('There is no such session')")
+
+
+@pytest.mark.system
+async def test_it_looks_again_when_somebody_comes_back(tmp_path: Path) -> None:
+    async with gateway(tmp_path, *reading()) as stage, browser(tmp_path / "profile") as page:
+        await opened(page, stage)
+        stage.state.app.sessions.clear()
+        await stage.state.app.store().delete_session(stage.session.session_id)
+        assert await page.run("document.querySelectorAll('.sessions a').length") == 1
+        await page.run("document.dispatchEvent(new Event('visibilitychange'))")
+        await page.until("document.querySelectorAll('.sessions a').length === 0")
+        await page.until("document.querySelector('#main').textContent.startsWith('There is no such session')")
+        assert await page.run("document.querySelector('#list [role=status]').textContent.includes('run')")
+
+
+@pytest.mark.system
 async def test_it_comes_back_behind_the_last_event_after_its_stream_was_cut(tmp_path: Path) -> None:
     feed = "document.querySelector('#feed').dataset.state"
     async with gateway(tmp_path, *reading()) as stage, browser(tmp_path / "profile") as page:

@@ -134,6 +134,30 @@ async def test_of_an_older_session_only_what_is_new_is_told() -> None:
     assert frames[0]["block"] == {"type": "text", "text": "new"}
 
 
+async def test_two_turns_between_two_looks_are_both_told(tmp_path: Path) -> None:
+    here, there = (SqliteStore(tmp_path / "sessions.db") for _ in range(2))
+    try:
+        await made(there)
+        session, _ = session_of(there)
+        await ask(session, "old")
+        async with following(here, Feed(), LATER) as (reader, _):
+            copy = MemoryStore()
+            await made(copy)
+            session, _ = session_of(copy)
+            for text in ("first", "second"):
+                await ask(session, text)
+            head = HeadChange(updated_at=LATER)
+            await there.append("s", await copy.entries("s"), head=head)
+            frames = await frames_until(reader, is_end)
+            if not any(frame.get("block") == {"type": "text", "text": "second"} for frame in frames):
+                frames += await frames_until(reader, is_end)
+    finally:
+        await here.aclose()
+        await there.aclose()
+    said = [frame["block"]["text"] for frame in frames if frame["type"] == "user_message"]  # type: ignore[index]
+    assert said == ["first", "second"]
+
+
 async def test_what_this_process_told_itself_is_not_told_again() -> None:
     store, feed = MemoryStore(), Feed()
     await made(store)

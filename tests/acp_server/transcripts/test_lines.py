@@ -7,7 +7,14 @@ import orjson
 import pytest
 
 from acp_server.transcripts.ages import moment_before
-from acp_server.transcripts.lines import BadExport, header_line, read_header, read_step, step_line
+from acp_server.transcripts.lines import (
+    BadExport,
+    header_line,
+    is_readable,
+    read_header,
+    read_step,
+    step_line,
+)
 from runtime.errors import WholeturnError
 from runtime.stored import SessionRecord, StoredEntry
 
@@ -87,9 +94,20 @@ def test_a_step_that_is_wrong(data: bytes, said: str):
         read_step(data, 9)
 
 
-def test_a_stored_step_that_is_damaged_is_not_exported_as_if_it_were_not():
-    with pytest.raises(BadExport, match="is damaged"):
-        step_line(StoredEntry("t", "k", "prompt", b"\0\0"))
+@pytest.mark.parametrize(
+    ("kind", "payload", "readable"),
+    [
+        ("prompt", b"\0\0", False),
+        ("prompt", b'{"kind":"prompt"}', False),
+        ("prompt", b'{"kind":"end","outcome":"done","stop_reason":""}', False),
+        ("end", b'{"kind":"end","outcome":"done","stop_reason":""}', True),
+        ("later", b"\xff", False),
+        ("later", b"[]", False),
+        ("later", b'{"kind":"later","x":1}', True),
+    ],
+)
+def test_a_stored_step_that_is_damaged_is_known(kind: str, payload: bytes, readable: bool):
+    assert is_readable(StoredEntry("t", "k", kind, payload)) is readable
 
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)

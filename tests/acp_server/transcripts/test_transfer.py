@@ -2,6 +2,7 @@
 
 import io
 from contextlib import aclosing
+from dataclasses import replace
 
 import pytest
 
@@ -97,3 +98,30 @@ async def test_a_key_that_stands_twice_is_told_and_nothing_stays():
         with pytest.raises(BadExport, match="more than once"):
             await imported(other, [head, *twice], tell=ignore)
         assert await other.session("s") is None
+
+
+async def damaged(store: Store, kind: str) -> tuple[Store, str]:
+    """A copy in which the last step of a kind is damaged, and that step's key."""
+    record, entries = await store.session("s"), await store.entries("s")
+    assert record is not None
+    at = max(index for index, entry in enumerate(entries) if entry.kind == kind)
+    entries[at] = replace(entries[at], payload=b"\0" + entries[at].payload)
+    copy = MemoryStore()
+    await copy.create_session(record)
+    await copy.append("s", entries)
+    return copy, entries[at].key
+
+
+@pytest.mark.parametrize("kind", ["prompt", "reply", "tool", "end", "setup"])
+async def test_one_damaged_step_costs_that_step_alone(kind: str):
+    store, key = await damaged(await spoken(), kind)
+    told: list[StoredEntry] = []
+    record = await store.session("s")
+    assert record is not None
+    async with aclosing(exported(store, record, told.append)) as made:
+        out = [line async for line in made]
+    assert [entry.key for entry in told] == [key]
+    other = MemoryStore()
+    await imported(other, out, tell=ignore)
+    keys = [entry.key for entry in await store.entries("s")]
+    assert [entry.key for entry in await other.entries("s")] == [one for one in keys if one != key]

@@ -87,8 +87,11 @@ async def rig(
     window: int = 8000,
     prompt_tools: bool = False,
     store: Store | None = None,
+    trim: bool = True,
 ) -> Rig:
-    """A session with that trimmer; over a store that has it already, restored."""
+    """A session with that trimmer; over a store that has it already, restored. trim: what is too much goes
+    at once.
+    """
     model = script(*replies)
     profile = profile or Profile(max_tool_iterations=250)
     setup = make_setup(model, profile, tools or [LookTool()], window, prompt_tools=prompt_tools)
@@ -100,7 +103,7 @@ async def rig(
     assert record is not None
     talk = Conversation("s", Path("/project"), setup, kept, client, state=read_state(record.state))
     if store is not None:
-        await restore(talk)
+        await restore(talk, trim=trim)
     return Rig(Session(talk), client, kept, model)
 
 

@@ -1,6 +1,7 @@
 """run_command: output and exit, bounded, nothing left behind; in a terminal of the client or here."""
 
 import os
+import signal
 from dataclasses import replace
 from pathlib import Path
 
@@ -141,6 +142,20 @@ async def test_what_stays_in_the_background_ends_with_the_command(tmp_path):
     assert outcome.text == "done\n[exit code 0; processes that it had left running were stopped]"
     for pid in pids(tmp_path):
         assert await gone(pid)
+
+
+@LINUX
+async def test_only_a_session_of_its_own_goes_on_as_the_model_is_told(tmp_path):
+    told = TOOL.spec.description
+    assert "jobs that it leaves are stopped" in told
+    assert "a daemon that made a session of its own goes on" in told
+    outcome = await run(
+        tmp_path, "setsid sh -c 'echo $$ > pids; exec sleep 300' & while [ ! -s pids ]; do :; done"
+    )
+    assert outcome.text == "[exit code 0; no output]"
+    (pid,) = pids(tmp_path)
+    os.kill(pid, signal.SIGKILL)  # raises when it is gone
+    assert await gone(pid)
 
 
 async def test_a_process_has_time_to_clean_up(tmp_path):
