@@ -5,6 +5,7 @@ Standard library only at import time. The order is the point: an editor sees the
 
 import os
 import sys
+from importlib import import_module
 from typing import TYPE_CHECKING
 
 from acp_server.hello import fast_hello
@@ -29,6 +30,16 @@ def start(options: "Options | None" = None) -> int:
         sys.stderr.write(TERMINAL_HINT)
     wire = take_stdio()
     hello = fast_hello(wire.fd_in, wire.fd_out)
+    skip_plugins()
     from acp_server.serve import serve
 
     return serve(wire, hello, options)
+
+
+def skip_plugins() -> None:
+    """Have pydantic know that it has no plugins in this process.
+
+    To find that out by itself it reads the metadata of every installed package, in front of the first answer.
+    Its own switch is an environment variable, which the programs that tools run would get as well.
+    """
+    vars(import_module("pydantic.plugin._loader"))["_plugins"] = {}

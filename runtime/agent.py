@@ -4,7 +4,7 @@ The one place in the runtime that picks what fills its ports; everything it uses
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 
@@ -180,7 +180,7 @@ class Agent:
         if record is None:
             record = SessionRecord(self.session_id, str(self._cwd), utc_now(), utc_now())
             await store.create_session(record)
-            record = replace(record, state="")
+            record = record._replace(state="")
         talk = Conversation(
             self.session_id, self._cwd, self._setup, store, self._client, state=read_state(record.state)
         )

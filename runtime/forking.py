@@ -1,7 +1,6 @@
 """Copies of a session to go on with: all of it, or up to the end of a turn. The session stays as it is."""
 
 from contextlib import aclosing
-from dataclasses import replace
 
 from runtime.errors import InvalidParams
 from runtime.goals import goal_record
@@ -22,7 +21,7 @@ def new_session_id() -> str:
 
 async def copy_session(store: Store, source: SessionRecord, *, now: str) -> SessionRecord:
     """A new session with all entries of `source` and its cut. now: ISO 8601 UTC."""
-    record = replace(source, session_id=new_session_id(), created_at=now, updated_at=now)
+    record = source._replace(session_id=new_session_id(), created_at=now, updated_at=now)
     await store.fork_session(record, source.session_id, up_to=EVERYTHING)
     return record
 
@@ -56,8 +55,7 @@ def _rewound(source: SessionRecord, counting: Counting, now: str) -> SessionReco
         }
     )
     title = f"{source.title} (to turn {counting.number})" if source.title else None
-    return replace(
-        source,
+    return source._replace(
         session_id=new_session_id(),
         created_at=now,
         updated_at=now,

@@ -5,12 +5,10 @@ Apart from `runtime.ports`, because `session/new` needs this and nothing else of
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 
-@dataclass(frozen=True, slots=True)
-class SessionRecord:
+class SessionRecord(NamedTuple):
     """A session's head. Times are ISO 8601 UTC. state: small JSON object owned by the session (its cut)."""
 
     session_id: str
@@ -32,8 +30,7 @@ class HeadChange(NamedTuple):
 UNCHANGED = HeadChange()
 
 
-@dataclass(frozen=True, slots=True)
-class StoredEntry:
+class StoredEntry(NamedTuple):
     """One line of a transcript. key: the durable step's key, unique in the session. payload: JSON bytes.
 
     seq is given by the store: 1, 2, 3, … in a session; 0 before it was stored.

@@ -142,7 +142,7 @@ async def from_file(name: str) -> AsyncGenerator[TurnRecord, None]:
         read_header(next(lines, b""))
         pending: list[TurnRecord] = []
         for number, line in enumerate(lines, 2):
-            entry = replace(read_step(line, number), seq=number)
+            entry = read_step(line, number)._replace(seq=number)
             for turn in fold(pending, [entry]):
                 await trio.lowlevel.checkpoint()
                 yield turn

@@ -1,7 +1,6 @@
 """A stored session to lines, and lines to a stored session. Memory does not grow with the session."""
 
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator
-from dataclasses import replace
 from typing import BinaryIO
 
 import trio
@@ -43,7 +42,7 @@ async def counted(store: Store, session_id: str) -> tuple[int, int, dict[int, St
     steps = last = 0
     bad: dict[int, StoredEntry] = {}
     while page := await store.entries(session_id, after=last, limit=PAGE):
-        found = {entry.seq: replace(entry, payload=b"") for entry in page if not is_readable(entry)}
+        found = {entry.seq: entry._replace(payload=b"") for entry in page if not is_readable(entry)}
         bad |= found
         steps, last = steps + len(page) - len(found), page[-1].seq
     return steps, last, bad
@@ -82,9 +81,9 @@ async def imported(
     if first is None:
         raise BadExport("The file is empty.")
     header = read_header(first)
-    record = replace(header.record, cwd=cwd or header.record.cwd)
+    record = header.record._replace(cwd=cwd or header.record.cwd)
     if await store.session(record.session_id) is not None:
-        record = replace(record, session_id=new_session_id())
+        record = record._replace(session_id=new_session_id())
         tell(f"{header.record.session_id} is taken; the session is now {record.session_id}.")
     await store.create_session(record)
     try:

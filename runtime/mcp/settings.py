@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Literal, NamedTuple
 
 TransportKind = Literal["stdio", "http", "sse"]
@@ -56,8 +57,7 @@ class Tuning(NamedTuple):
         )
 
 
-@dataclass(frozen=True, slots=True)
-class McpSettings:
+class McpSettings(NamedTuple):
     """All of a session's settings for MCP. servers: those that the user's settings define.
 
     tuning: by server name; it holds for servers that the client names, too. first_turn_wait: seconds that the
@@ -65,7 +65,7 @@ class McpSettings:
     """
 
     servers: tuple[ServerSettings, ...] = ()
-    tuning: Mapping[str, Tuning] = field(default_factory=dict)
+    tuning: Mapping[str, Tuning] = MappingProxyType({})
     first_turn_wait: float = FIRST_TURN_WAIT
     max_tools: int = MOST_TOOLS
     max_tool_tokens: int | None = None
@@ -85,8 +85,7 @@ class McpSettings:
         return tuple(tuning.of(server) for tuning, server in tuned if tuning.enabled)
 
 
-@dataclass(frozen=True, slots=True)
-class Surroundings:
+class Surroundings(NamedTuple):
     """Where servers run: the session's folders, and the variables that they may be given.
 
     roots: all folders of the session at the moment of asking.
@@ -94,7 +93,10 @@ class Surroundings:
 
     cwd: Path
     roots: Callable[[], tuple[Path, ...]]
-    env: Mapping[str, str] = field(repr=False)
+    env: Mapping[str, str]
+
+    def __repr__(self) -> str:
+        return f"Surroundings(cwd={self.cwd!r})"
 
 
 def free_name(name: str, taken: Mapping[str, object]) -> str:

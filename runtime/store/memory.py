@@ -3,7 +3,6 @@
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from importlib import import_module
 
 import trio
@@ -87,7 +86,7 @@ class MemoryStore:
         for entry in entries:
             if entry.key not in found.seqs:
                 found.seqs[entry.key] = seq = len(found.entries) + 1
-                found.entries.append(replace(entry, seq=seq))
+                found.entries.append(entry._replace(seq=seq))
         found.head = changed_head(found.head, head)
         self._watchers.tell(session_id)
 
@@ -202,7 +201,7 @@ class MemoryLeases:
 def changed_head(head: SessionRecord, change: HeadChange) -> SessionRecord:
     """The head after a change."""
     given = {name: value for name, value in change._asdict().items() if value is not None}
-    return replace(head, **given) if given else head
+    return head._replace(**given) if given else head
 
 
 def cut_page(

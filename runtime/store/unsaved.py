@@ -6,7 +6,6 @@ Named tuples rather than dataclasses: every start pays for these classes, and on
 from collections import deque
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import replace
 from typing import NamedTuple
 
 import trio
@@ -112,7 +111,7 @@ def entries_of(changes: deque[Change], stored: Stored) -> list[StoredEntry]:
     for change in changes:
         for entry in change.entries if isinstance(change, Appended) else ():
             if entry.key not in stored.keys and entry.key not in found:
-                found[entry.key] = replace(entry, seq=stored.last + len(found) + 1)
+                found[entry.key] = entry._replace(seq=stored.last + len(found) + 1)
     return list(found.values())
 
 

@@ -1,7 +1,6 @@
 """What every store must do, whatever it is made of. Knows the port only."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -106,7 +105,7 @@ async def ids(store: Store, *, cwd: str | None = None, limit: int = 2) -> list[s
 
 
 async def test_a_created_session_is_there_as_given(store):
-    given_record = replace(record(1), title="Ein Täst ✓", state='{"cut":3}')
+    given_record = record(1)._replace(title="Ein Täst ✓", state='{"cut":3}')
     await store.create_session(given_record)
     assert await store.session("s1") == given_record
     assert await store.entries("s1") == []
@@ -141,7 +140,7 @@ async def test_update_changes_only_what_is_given(store):
     await store.append("s1", [], head=HeadChange(updated_at="2027", title="T"))
     await store.append("s1", [], head=HeadChange(updated_at="2028", state='{"a":1}'))
     await store.append("s1", [], head=HeadChange(updated_at="2029"))
-    assert await store.session("s1") == replace(record(1), updated_at="2029", title="T", state='{"a":1}')
+    assert await store.session("s1") == record(1)._replace(updated_at="2029", title="T", state='{"a":1}')
 
 
 async def test_entries_are_numbered_from_one_and_come_back_whole(store):
@@ -321,11 +320,11 @@ async def test_a_closed_store_says_so_and_closes_twice(store):
 @pytest.mark.parametrize("name", DURABLE)
 async def test_what_was_acknowledged_is_there_after_opening_again(name, tmp_path):
     store = STORES[name](tmp_path)
-    await store.create_session(replace(record(1), title="T"))
+    await store.create_session(record(1)._replace(title="T"))
     await store.append("s1", [entry("a"), entry("b", b"\0\xff")], head=HeadChange(state='{"n":1}'))
     await store.aclose()
     again = STORES[name](tmp_path)
-    assert await again.session("s1") == replace(record(1), title="T", state='{"n":1}')
+    assert await again.session("s1") == record(1)._replace(title="T", state='{"n":1}')
     assert [(row.seq, row.payload) for row in await again.entries("s1")] == [(1, b"{}"), (2, b"\0\xff")]
     await again.append("s1", [entry("c")])
     assert await keys(again) == ["a", "b", "c"]

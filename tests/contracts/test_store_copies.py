@@ -1,7 +1,5 @@
 """Copying and removing sessions: what every store must do. Knows the port only."""
 
-from dataclasses import replace
-
 import pytest
 import trio
 
@@ -22,7 +20,7 @@ async def store(request, tmp_path):
 
 
 async def test_a_fork_has_the_first_entries_and_goes_its_own_way(store):
-    head = replace(record(2), title="fork", state='{"cut":1}')
+    head = record(2)._replace(title="fork", state='{"cut":1}')
     await store.fork_session(head, "s1", up_to=3)
     assert await store.session("s2") == head
     assert await store.entries("s2") == (await store.entries("s1"))[:3]

@@ -166,7 +166,7 @@ async def test_a_position_that_is_one_turn_early_loads_and_mends_itself():
         update={"goal": GoalRecord(text="c", position=3, supersedes=True)}
     )
     old = MemoryStore()
-    await old.create_session(replace(record, state=state.model_dump_json()))
+    await old.create_session(record._replace(state=state.model_dump_json()))
     await old.append("s", await one.store.entries("s"))
     again = await talk(store=old, max_context_tokens=15_000)
     assert again.keeper.history.beside.goal == again.keeper.history.turns[1].turn_id

@@ -1,6 +1,5 @@
 """A stored session comes back: the same rows for the model, everything for the person."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -148,9 +147,9 @@ async def test_unreadable_and_unknown_entries_are_passed_over():
     store, _, _, _ = await spoken(prompts=1)
     entry = (await store.entries("s"))[0]
     await store.append(
-        "s", [replace(entry, key="turn:z:x", kind="new", payload=b'{"kind":"from a later version"}')]
+        "s", [entry._replace(key="turn:z:x", kind="new", payload=b'{"kind":"from a later version"}')]
     )
-    await store.append("s", [replace(entry, key="turn:z:y", kind="bad", payload=b"\xff")])
+    await store.append("s", [entry._replace(key="turn:z:y", kind="bad", payload=b"\xff")])
     provider = script({"text": "on"})
     reopened, _ = await reopen(store, provider)
     assert await ask(reopened, "next") == "end_turn"
@@ -165,8 +164,8 @@ async def test_a_turn_without_its_end_and_results_is_completed():
     assert record is not None
     broken = MemoryStore()
     await broken.create_session(record)
-    twice = replace(entries[1], key="turn:z:iter:0", turn_id="z")
-    await broken.append("s", [*entries, replace(entries[0], key="turn:z:prompt", turn_id="z"), twice])
+    twice = entries[1]._replace(key="turn:z:iter:0", turn_id="z")
+    await broken.append("s", [*entries, entries[0]._replace(key="turn:z:prompt", turn_id="z"), twice])
     provider = script({"text": "on"})
     reopened, client = await reopen(broken, provider)
     assert await ask(reopened, "next") == "end_turn"

@@ -42,7 +42,7 @@ async def changed(store: Store, kind: str, **facts: object) -> Store:
     assert record is not None
     at = max(index for index, entry in enumerate(entries) if entry.kind == kind)
     step = orjson.loads(entries[at].payload)
-    entries[at] = replace(entries[at], payload=orjson.dumps(step | facts))
+    entries[at] = entries[at]._replace(payload=orjson.dumps(step | facts))
     copy = MemoryStore()
     await copy.create_session(record)
     await copy.append("s", entries)
@@ -166,7 +166,7 @@ def without_request(entry: StoredEntry) -> StoredEntry:
     """The entry as it was written before requests were recorded."""
     step = orjson.loads(entry.payload)
     step.pop("request", None)
-    return replace(entry, payload=orjson.dumps(step))
+    return entry._replace(payload=orjson.dumps(step))
 
 
 async def test_a_setup_is_stored_once_for_all_turns():

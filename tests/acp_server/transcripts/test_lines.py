@@ -1,6 +1,5 @@
 """The export format: what is written is read back, and what is wrong is named with its line."""
 
-from dataclasses import replace
 from datetime import UTC, datetime
 
 import orjson
@@ -149,7 +148,7 @@ def test_a_title_from_elsewhere_is_no_longer_than_a_name():
 
 
 def test_a_damaged_state_does_not_spoil_the_export():
-    damaged = replace(RECORD, state='{"version": 2, "dro')
+    damaged = RECORD._replace(state='{"version": 2, "dro')
     assert read_header(header_line(damaged, 1)).record == RECORD
 
 

@@ -2,7 +2,6 @@
 
 import io
 from contextlib import aclosing
-from dataclasses import replace
 
 import pytest
 
@@ -105,7 +104,7 @@ async def damaged(store: Store, kind: str) -> tuple[Store, str]:
     record, entries = await store.session("s"), await store.entries("s")
     assert record is not None
     at = max(index for index, entry in enumerate(entries) if entry.kind == kind)
-    entries[at] = replace(entries[at], payload=b"\0" + entries[at].payload)
+    entries[at] = entries[at]._replace(payload=b"\0" + entries[at].payload)
     copy = MemoryStore()
     await copy.create_session(record)
     await copy.append("s", entries)

@@ -1,6 +1,5 @@
 """A store in trouble: work goes on in memory, is seen by every read, and is stored when that is possible."""
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -105,7 +104,7 @@ async def test_reads_merge_what_is_stored_and_what_is_not(store, inner):
     await store.append("s1", [entry("c"), entry("b", b"other")], head=HeadChange(state="2"))
     await store.append("s1", [entry("d"), entry("c", b"other")])
     await store.append("s1", [], head=HeadChange(updated_at="2030", title="T"))
-    assert await store.session("s1") == replace(record(), updated_at="2030", title="T", state="2")
+    assert await store.session("s1") == record()._replace(updated_at="2030", title="T", state="2")
     merged = await store.entries("s1")
     assert [(line.seq, line.key, line.payload) for line in merged] == [
         (number + 1, key, b"{}") for number, key in enumerate("abcd")
