@@ -16,7 +16,7 @@ from acp_server.config.paths import short
 from acp_server.doctor.database import check_server
 from acp_server.doctor.finding import Finding, Read
 from runtime.store.address import is_address
-from runtime.store.connection import wal_has_content
+from runtime.store.connection import is_text, wal_has_content
 from runtime.store.schema import SCHEMA_VERSION, is_foreign, read_version
 
 MEMORY = "memory"
@@ -111,6 +111,8 @@ def _content(path: Path) -> Finding:
 
 
 def _judged(path: Path, shown: str) -> Finding:
+    if is_text(path):
+        return Finding("store", "bad", f"{shown} is a text, no session store.", ELSEWHERE)
     query = "mode=ro" if wal_has_content(path) else "mode=ro&immutable=1"
     connection = sqlite3.connect(f"{path.absolute().as_uri()}?{query}", uri=True, timeout=PATIENCE)
     try:

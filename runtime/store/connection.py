@@ -1,5 +1,6 @@
 """One connection to a store file, ready for use. Knows pragmas and schema, no session and no thread."""
 
+import codecs
 import os
 import sqlite3
 from collections.abc import Callable
@@ -11,6 +12,9 @@ from runtime.store.schema import SCHEMA_VERSION, is_foreign, migrate, read_versi
 
 # Checkpoints are made when nobody waits (see the writer); this is the bound for a writer that never rests.
 _WAL_PAGES_AT_MOST = 2000
+_HEADER = b"SQLite format 3\0"
+_LOOK_BYTES = 4096
+_IN_TEXT = frozenset(b"\t\n\v\f\r\x1b")
 _NO_SIDE_FILES = frozenset({sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY})
 
 
@@ -24,6 +28,8 @@ def open_for_writing(
     """
     try:
         _make_private(path)
+        if is_text(path):
+            raise StoreTrouble(TroubleKind.FOREIGN, path)
         return _prepared(_connect(path, timeout), path, in_use)
     except (sqlite3.Error, OSError) as error:
         raise translate(error, path) from error
@@ -34,6 +40,8 @@ def open_for_reading(path: Path, *, timeout: float) -> sqlite3.Connection:
     try:
         if not path.exists():
             raise StoreTrouble(TroubleKind.UNREACHABLE, path, "no such file")
+        if is_text(path):
+            raise StoreTrouble(TroubleKind.FOREIGN, path)
         try:
             return _reading(_connect(path, timeout), path)
         except sqlite3.OperationalError as error:
@@ -45,6 +53,25 @@ def open_for_reading(path: Path, *, timeout: float) -> sqlite3.Connection:
             return _reading(_connect(source, timeout), path)
     except (sqlite3.Error, OSError) as error:
         raise translate(error, path) from error
+
+
+def is_text(path: Path) -> bool:
+    """Whether the file is a text: who names one as the store made a slip, and it is no damaged store.
+
+    Raises OSError.
+    """
+    if not path.is_file():
+        return False
+    with open(path, "rb") as file:
+        start = file.read(_LOOK_BYTES)
+    if not start or start.startswith(_HEADER) or any(byte < 32 and byte not in _IN_TEXT for byte in start):
+        return False
+    try:
+        # The last character may be cut.
+        codecs.getincrementaldecoder("utf-8")().decode(start)
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def wal_has_content(path: Path) -> bool:

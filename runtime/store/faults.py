@@ -26,7 +26,7 @@ _SENTENCES = {
     TroubleKind.READ_ONLY: "The session store {path} cannot be written: no permission, or a read-only disk.",
     TroubleKind.CORRUPT: "The session store {path} is damaged.",
     TroubleKind.NEWER: "The session store {path} was written by a newer version of Wholeturn.",
-    TroubleKind.FOREIGN: "The file {path} is a database of another program; it was left as it is.",
+    TroubleKind.FOREIGN: "The file {path} is a text or another program's; it was left as it is.",
     TroubleKind.UNREACHABLE: "The session store {path} cannot be opened.",
     TroubleKind.FAILED: "The session store {path} failed.",
 }

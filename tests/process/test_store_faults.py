@@ -111,15 +111,20 @@ async def test_a_store_that_is_locked_from_the_start_until_the_end(home: Home) -
     assert await prompts_in(home, talk) == ["one"]
 
 
-async def test_a_file_that_is_no_database_is_never_overwritten(home: Home) -> None:
+@pytest.mark.parametrize(
+    ("content", "words"), [(b"a letter to my mother\n", "is a text"), (b"a picture \0 of her", TOLD)]
+)
+async def test_a_file_that_is_no_database_is_never_overwritten(
+    home: Home, content: bytes, words: str
+) -> None:
     home.data.mkdir()
-    store(home).write_bytes(b"a letter to my mother\n" * 1000)
+    store(home).write_bytes(content * 1000)
     async with home.talk() as talk:
         first, second = await talk.turn("one"), await talk.turn("two")
         assert second.text == "2: you said two"
-        assert TOLD in told(first, second)
+        assert words in told(first, second)
     kept = [path.read_bytes() for path in home.data.iterdir()]
-    assert b"a letter to my mother\n" * 1000 in kept
+    assert content * 1000 in kept
 
 
 async def test_a_database_of_another_program_is_left_alone(home: Home) -> None:

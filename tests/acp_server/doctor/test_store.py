@@ -100,12 +100,17 @@ def test_a_database_of_another_program(machine: Machine):
     assert "another program" in look(machine).text
 
 
-@pytest.mark.parametrize("content", [b"no database at all " * 100, b"SQLite format 3\0" + b"\xff" * 5000])
+@pytest.mark.parametrize("content", [b"no database at all\0" * 100, b"SQLite format 3\0" + b"\xff" * 5000])
 def test_a_file_that_is_no_database(machine: Machine, content: bytes):
     machine.store.write_bytes(content)
     found = look(machine)
     assert found.status == "bad"
     assert "damaged" in found.text
+
+
+def test_a_text(machine: Machine):
+    machine.store.write_text("notes\n")
+    assert (look(machine).status, "is a text" in look(machine).text) == ("bad", True)
 
 
 async def test_a_damaged_page(machine: Machine):

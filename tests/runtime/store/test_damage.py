@@ -135,7 +135,13 @@ async def test_a_truncated_file_gives_what_is_left(path, share, least):
 
 
 @pytest.mark.parametrize(
-    "garbage", [b"no database at all", b"\0" * 20_000, b"SQLite format 3\0" + b"\xff" * 9_000]
+    "garbage",
+    [
+        b"no database at all\0",
+        "grün".encode("latin-1"),
+        b"\0" * 20_000,
+        b"SQLite format 3\0" + b"\xff" * 9_000,
+    ],
 )
 async def test_garbage_is_put_aside_and_a_new_file_begun(path, garbage):
     path.write_bytes(garbage)
@@ -150,14 +156,31 @@ async def test_garbage_is_put_aside_and_a_new_file_begun(path, garbage):
     assert integrity(path) == "ok"
 
 
+@pytest.mark.parametrize(
+    "text", [b"root:x:0:0\n", "Notizen: Stra\u00dfe\n".encode() * 900, b"\x1b[1mlog\x1b[0m\r\n"]
+)
+async def test_a_text_is_no_damaged_store(path, text):
+    path.write_bytes(text)
+    told: list[str] = []
+    store = SqliteStore(path, on_repair=told.append)
+    for try_it in (store.create_session(record()), store.session("s1")):
+        with pytest.raises(StoreTrouble) as caught:
+            await try_it
+        assert caught.value.kind is TroubleKind.FOREIGN
+    await store.aclose()
+    assert told == []
+    assert path.read_bytes() == text
+    assert [file.name for file in path.parent.iterdir() if "corrupt" in file.name] == []
+
+
 async def test_a_second_damage_gets_a_name_of_its_own(path):
     for number in (1, 2):
-        path.write_bytes(f"garbage {number}".encode())
+        path.write_bytes(b"garbage\0%d" % number)
         store = SqliteStore(path)
         await store.create_session(record())
         await store.aclose()
     names = {file.name: file.read_bytes() for file in path.parent.glob("*corrupt*")}
-    assert names == {"s.db.corrupt-1": b"garbage 1", "s.db.corrupt-2": b"garbage 2"}
+    assert names == {"s.db.corrupt-1": b"garbage\x001", "s.db.corrupt-2": b"garbage\x002"}
 
 
 async def test_an_empty_file_is_a_new_one(tmp_path):

@@ -343,7 +343,7 @@ async def test_an_unusable_place_is_told_once_and_all_works_in_memory(tmp_path, 
 
 
 async def test_a_repair_is_told_to_the_one_who_hears_of_trouble(tmp_path, told):
-    (tmp_path / "s.db").write_bytes(b"garbage")
+    (tmp_path / "s.db").write_bytes(b"garbage\0")
     store = open_store(tmp_path / "s.db", on_trouble=told.append)
     await store.create_session(record())
     assert len(told) == 1
