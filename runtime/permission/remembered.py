@@ -40,18 +40,12 @@ class Remembered:
 
     def rules(self, effect: Effect) -> tuple[Rule, ...]:
         """The rules that were answered so."""
-        return tuple(answer.rule for answer in self._current() if answer.effect == effect)
+        return _answered(self._current(), effect)
 
     def both(self) -> tuple[tuple[Rule, ...], tuple[Rule, ...]]:
         """What was allowed and what was denied, by one look at the disk."""
         current = self._current()
-        if not current:
-            return (), ()
-        allow, deny = (
-            tuple(answer.rule for answer in current if answer.effect == effect)
-            for effect in ("allow", "deny")
-        )
-        return allow, deny
+        return _answered(current, "allow"), _answered(current, "deny")
 
     def add(self, effect: Effect, rules: Iterable[Rule]) -> None:
         """Keep them, durably. Raises OSError."""
@@ -71,6 +65,10 @@ class Remembered:
             self._seen = changed
             self._answers = tuple(one for one in _read_all(self._folder) if one.project == self._project)
         return self._answers
+
+
+def _answered(answers: Iterable[Answer], effect: Effect) -> tuple[Rule, ...]:
+    return tuple(answer.rule for answer in answers if answer.effect == effect)
 
 
 def all_answers(folder: Path) -> list[Answer]:
