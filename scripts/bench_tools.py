@@ -36,4 +36,4 @@ def section(rig: Rig) -> list[Row]:
     seen = {name: [ms for turn in done[1:] for ms in call_ms(rig.mock, turn)] for name, done in turns.items()}
     if not all(len(values) == CALLS * (rounds - 1) for values in seen.values()):
         raise RuntimeError(f"not every tool call was made: { {k: len(v) for k, v in seen.items()} }")
-    return [Row("a tool call", median(seen["ours"]), median(seen["bare"]), "bare loop", bound=3)]
+    return [Row("a tool call", median(seen["ours"]), median(seen["bare"]), "bare loop", bound=4)]

@@ -98,7 +98,7 @@ class SqliteStore:
         lease: Lease | None = None,
     ) -> None:
         """See the port."""
-        await self._write(changes.append(session_id, entries, head, lease, self._clock()), at_once=True)
+        await self._write(changes.append(session_id, entries, head, lease, self._clock()))
         self._watchers.tell(session_id)
 
     async def entries(self, session_id: str, *, after: int = 0, limit: int = 500) -> list[StoredEntry]:
@@ -156,10 +156,10 @@ class SqliteStore:
             await self._writer.aclose()
         self._file.close()
 
-    async def _write(self, work: changes.Work, *, at_once: bool = False) -> None:
+    async def _write(self, work: changes.Work) -> None:
         self._refuse_when_closed()
         try:
-            await self._writer.run(work, at_once=at_once)
+            await self._writer.run(work)
         finally:
             self._tell_repairs()
 

@@ -11,7 +11,6 @@ from contextlib import suppress
 from runtime.store.pulse import Pulse
 
 _COMMITS_TO_MERGE = 64
-_LONG_UNMERGED = 4 * _COMMITS_TO_MERGE
 _REST_SECONDS = 0.05
 
 
@@ -52,14 +51,6 @@ class Upkeep:
             self._pulse.skip()
         else:
             self._beat(connection)
-
-    @property
-    def needs_thread(self) -> bool:
-        """Whether the next commit is to be made by the thread: so that it learns that something is to be done
-        at rest, or because a log that is long may be merged within the commit.
-        """
-        at_the_edge = self._unmerged % _COMMITS_TO_MERGE == _COMMITS_TO_MERGE - 1
-        return at_the_edge or self._wipe or self._unmerged >= _LONG_UNMERGED
 
     @property
     def _should_merge(self) -> bool:

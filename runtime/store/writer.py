@@ -1,6 +1,7 @@
 """The one thread that writes: group commit, and repair when the file turns out damaged.
 
-Knows transactions and jobs, not what the jobs change. A change that will be quick is made without the thread.
+Knows transactions and jobs, not what the jobs change. No disk is waited for in any other thread: one that
+stands still holds up the writer's alone.
 """
 
 import os
@@ -15,17 +16,16 @@ from typing import NamedTuple
 
 import trio
 
-from runtime.local_disk import is_local
 from runtime.store.changes import Work, nothing
 from runtime.store.connection import translate
 from runtime.store.faults import StoreTrouble, TroubleKind
 from runtime.store.jobs import Job
-from runtime.store.pace import Pace
 from runtime.store.pulse import Pulse
 from runtime.store.upkeep import Upkeep
 
 _GROUP_AT_MOST = 256
 _PAUSE_SECONDS = 0.005
+_IMPATIENT_SECONDS = 0.1
 _HEALTHY_AFTER = frozenset({TroubleKind.LOCKED, TroubleKind.FULL})
 
 GONE = "it was removed or replaced while it was in use"
@@ -42,11 +42,10 @@ def identity(path: Path) -> Identity:
 
 
 class Opened(NamedTuple):
-    """The file while it is open, which file it was, and whether it is on a disk of this machine."""
+    """The file while it is open, and which file it was."""
 
     connection: sqlite3.Connection
     identity: Identity
-    local: bool
 
 
 class Writer:
@@ -55,7 +54,6 @@ class Writer:
     open_file: gives the connection. repair: puts a sound file in a damaged one's place. Both raise
     StoreTrouble and run in the writer's thread. patience: seconds that the first job behind another
     program's lock waits; as long as the lock stands, later ones wait hardly at all. pulse: of the leases.
-    Whoever uses the connection holds `_busy`.
     """
 
     def __init__(
@@ -75,8 +73,7 @@ class Writer:
         self._opened: Opened | None = None
         self._damaged = False
         self._upkeep = Upkeep(pulse)
-        self._busy = threading.Lock()
-        self._pace = Pace(patience)
+        self._patience = self._left = patience
 
     # ------------------------------------------------------------ in trio's thread
 
@@ -89,11 +86,9 @@ class Writer:
         """Whether the file has been opened for writing."""
         return self._connection is not None
 
-    async def run(self, work: Work, *, at_once: bool = False) -> None:
-        """Have it done and durable. Raises StoreError. at_once: it may be done here, if it will be quick."""
+    async def run(self, work: Work) -> None:
+        """Have it done and durable. Raises StoreError."""
         await trio.lowlevel.checkpoint_if_cancelled()
-        if at_once and self._is_easy and self._make(work):
-            return
         job = Job(work)
         job.expect()
         self._send(job)
@@ -115,27 +110,6 @@ class Writer:
             with trio.CancelScope(shield=True):
                 await trio.to_thread.run_sync(self._thread.join)
 
-    @property
-    def _is_easy(self) -> bool:
-        opened = self._opened
-        here = opened is not None and opened.local
-        return here and self._pace.is_easy() and not self._upkeep.needs_thread and self._queue.empty()
-
-    def _make(self, work: Work) -> bool:
-        """Make a change here and now. False: it was not made; the thread tries it again and says why."""
-        if not self._busy.acquire(blocking=False):
-            return False
-        try:
-            began = time.monotonic()
-            made = not self._damaged and self._open_and_begin() is None and self._carry_out([work]) is None
-            if made:
-                self._pace.made(began)
-            else:
-                self._pace.failed()
-            return made
-        finally:
-            self._busy.release()
-
     def _send(self, job: Job) -> None:
         if self._thread is None:
             self._thread = threading.Thread(target=self._serve, name="wholeturn-store", daemon=True)
@@ -149,13 +123,9 @@ class Writer:
         while not ending:
             group, ending = self._next_group()
             if group:
-                with self._busy:
-                    outcomes = self._commit(group)
-                # Behind the lock: who is woken may use the connection at once.
-                for job, failure in outcomes:
+                for job, failure in self._commit(group):
                     job.finish(failure)
-        with self._busy:
-            self._drop_connection()
+        self._drop_connection()
 
     def _next_group(self) -> tuple[list[Job], bool]:
         group: list[Job] = []
@@ -172,21 +142,13 @@ class Writer:
             try:
                 return self._queue.get(timeout=self._upkeep.rest())
             except queue.Empty:
-                with self._busy:
-                    self._rest()
-
-    def _rest(self) -> None:
-        # What was made without the thread meanwhile puts it off.
-        if self._upkeep.rest() == 0:
-            here = self._opened is not None and identity(self._path) == self._opened.identity
-            self._upkeep.use_rest(self._connection if here else None)
+                here = self._opened is not None and identity(self._path) == self._opened.identity
+                self._upkeep.use_rest(self._connection if here else None)
 
     def _commit(self, group: Sequence[Job]) -> list[tuple[Job, Exception | None]]:
-        began = time.monotonic()
         trouble = self._begin(group)
         jobs = [job for job in group if job.claim()]
         failure = trouble or self._carry_out([job.work for job in jobs])
-        self._pace.made(began)
         # In a group one job's failure undoes all: each then gets a transaction of its own. After damage was
         # found there is one more try on the repaired file.
         if trouble is None and failure is not None and (len(jobs) > 1 or self._damaged):
@@ -195,15 +157,15 @@ class Writer:
 
     def _begin(self, group: Sequence[Job]) -> Exception | None:
         """Start a transaction, waiting for another program's lock as long as patience lasts."""
-        deadline = time.monotonic() + self._pace.patience
+        deadline = time.monotonic() + self._left
         while (failure := self._try_to_begin()) is not None:
             if not (isinstance(failure, StoreTrouble) and failure.kind is TroubleKind.LOCKED):
                 return failure
             if time.monotonic() > deadline or all(job.withdrawn for job in group):
-                self._pace.given_up()
+                self._left = min(self._patience, _IMPATIENT_SECONDS)
                 return failure
             time.sleep(_PAUSE_SECONDS)
-        self._pace.begun()
+        self._left = self._patience
         return None
 
     def _try_to_begin(self) -> Exception | None:
@@ -216,8 +178,7 @@ class Writer:
     def _open_and_begin(self) -> Exception | None:
         try:
             if self._opened is None:
-                local = is_local(str(self._path.parent))
-                self._opened = Opened(self._open_file(), identity(self._path), local)
+                self._opened = Opened(self._open_file(), identity(self._path))
             elif identity(self._path) != self._opened.identity:
                 # What is written to a file without a name is gone when the program ends, and a new file
                 # would know none of the sessions: the changes are better kept by whoever sent them.
