@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests.locks import LockAsker
+
 ROOT = Path(__file__).resolve().parent.parent
 
 # Machines under load miss any deadline, so there is none: a hang is what the test's own bounds are for.
@@ -53,3 +55,11 @@ def mock_model() -> Iterator[Callable[..., str]]:
     """Starts mock models: `mock_model(reply_chars=600)` gives the address of a new one."""
     with ExitStack() as stack:
         yield lambda **config: stack.enter_context(mock_model_process(config))
+
+
+@pytest.fixture(scope="session")
+def lock_asker() -> Iterator[LockAsker]:
+    """Asks who has a file locked."""
+    asker = LockAsker()
+    yield asker
+    asker.close()

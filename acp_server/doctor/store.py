@@ -15,8 +15,9 @@ from pathlib import Path
 from acp_server.config.paths import short
 from acp_server.doctor.database import check_server
 from acp_server.doctor.finding import Finding, Read
+from runtime.file_access import opened
 from runtime.store.address import is_address
-from runtime.store.connection import is_text, wal_has_content
+from runtime.store.connection import connect, is_text, wal_has_content
 from runtime.store.schema import SCHEMA_VERSION, is_foreign, read_version
 
 MEMORY = "memory"
@@ -82,17 +83,12 @@ def _is_repaired(path: Path) -> bool:
         return False
     fcntl = import_module("fcntl")
     try:
-        descriptor = os.open(f"{path}.lock", os.O_RDONLY)
-    except OSError:
-        return False
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        with opened(f"{path}.lock") as descriptor:
+            fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
     except OSError:
         return False
-    finally:
-        os.close(descriptor)
     return False
 
 
@@ -105,6 +101,8 @@ def _content(path: Path) -> Finding:
             mend = "End the program that holds it, or wait for it."
             return Finding("store", "bad", f"{shown} is locked by another program.", mend)
         return Finding("store", "bad", f"{shown} cannot be read: {error}.", ELSEWHERE)
+    except OSError as error:
+        return Finding("store", "bad", f"{shown} cannot be read: {error.strerror}.", ELSEWHERE)
     except sqlite3.DatabaseError:
         mend = "Close all editors and start one: the server rebuilds it and keeps the damaged file beside it."
         return Finding("store", "bad", f"{shown} is damaged.", mend)
@@ -114,7 +112,7 @@ def _judged(path: Path, shown: str) -> Finding:
     if is_text(path):
         return Finding("store", "bad", f"{shown} is a text, no session store.", ELSEWHERE)
     query = "mode=ro" if wal_has_content(path) else "mode=ro&immutable=1"
-    connection = sqlite3.connect(f"{path.absolute().as_uri()}?{query}", uri=True, timeout=PATIENCE)
+    connection = connect(path, PATIENCE, query)
     try:
         version = read_version(connection)
         if is_foreign(connection):

@@ -4,9 +4,11 @@ import codecs
 import os
 import sqlite3
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from runtime.errors import StoreError
+from runtime.file_access import DatabaseHeld, Hold, opened
 from runtime.store.faults import StoreTrouble, TroubleKind, from_os, from_sqlite
 from runtime.store.schema import SCHEMA_VERSION, is_foreign, migrate, read_version
 
@@ -30,7 +32,7 @@ def open_for_writing(
         _make_private(path)
         if is_text(path):
             raise StoreTrouble(TroubleKind.FOREIGN, path)
-        return _prepared(_connect(path, timeout), path, in_use)
+        return _prepared(connect(path, timeout), path, in_use)
     except (sqlite3.Error, OSError) as error:
         raise translate(error, path) from error
 
@@ -43,16 +45,53 @@ def open_for_reading(path: Path, *, timeout: float) -> sqlite3.Connection:
         if is_text(path):
             raise StoreTrouble(TroubleKind.FOREIGN, path)
         try:
-            return _reading(_connect(path, timeout), path)
+            return _reading(connect(path, timeout), path)
         except sqlite3.OperationalError as error:
             if error.sqlite_errorcode & 0xFF not in _NO_SIDE_FILES or wal_has_content(path):
                 raise
             # A read-only folder: SQLite cannot make its side files there, and with no write-ahead log
             # to honour the file can be read as it lies.
-            source = f"{path.absolute().as_uri()}?mode=ro&immutable=1"
-            return _reading(_connect(source, timeout), path)
+            return _reading(connect(path, timeout, "mode=ro&immutable=1"), path)
     except (sqlite3.Error, OSError) as error:
         raise translate(error, path) from error
+
+
+class Connection(sqlite3.Connection):
+    """A connection whose file nobody in this process opens by hand until it is closed."""
+
+    hold: Hold | None = None
+
+    def close(self) -> None:
+        """Close it, and let the file go."""
+        super().close()
+        if self.hold is not None:
+            self.hold.release()
+
+
+def connect(path: Path, timeout: float, query: str = "") -> Connection:
+    """Open a file that is there, as it is. query: of SQLite's address for it, such as "mode=ro".
+
+    Raises sqlite3.Error, OSError.
+    """
+    address = f"{path.absolute().as_uri()}?{query}" if query else str(path)
+    while True:
+        hold = Hold(path)
+        try:
+            connection = sqlite3.connect(
+                address,
+                timeout=timeout,
+                isolation_level=None,
+                check_same_thread=False,
+                uri=bool(query),
+                factory=Connection,
+            )
+        except BaseException:
+            hold.release()
+            raise
+        connection.hold = hold
+        if hold.is_of(path):
+            return connection
+        connection.close()  # another file was put in its place meanwhile
 
 
 def is_text(path: Path) -> bool:
@@ -62,8 +101,11 @@ def is_text(path: Path) -> bool:
     """
     if not path.is_file():
         return False
-    with open(path, "rb") as file:
-        start = file.read(_LOOK_BYTES)
+    try:
+        with opened(path) as descriptor:
+            start = os.read(descriptor, _LOOK_BYTES)
+    except DatabaseHeld:
+        return False  # it was looked at before it was opened
     if not start or start.startswith(_HEADER) or any(byte < 32 and byte not in _IN_TEXT for byte in start):
         return False
     try:
@@ -101,17 +143,8 @@ def _make_private(path: Path) -> None:
         return
     # Made before SQLite does it, which would leave the mode to the umask; side files take it over.
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
-
-
-def _connect(source: Path | str, timeout: float) -> sqlite3.Connection:
-    return sqlite3.connect(
-        source,
-        timeout=timeout,
-        isolation_level=None,
-        check_same_thread=False,
-        uri=isinstance(source, str),
-    )
+    with suppress(FileExistsError), opened(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600):
+        pass
 
 
 def _prepared(connection: sqlite3.Connection, path: Path, in_use: Callable[[], bool]) -> sqlite3.Connection:

@@ -12,7 +12,8 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
-from runtime.store.connection import open_for_writing
+from runtime.file_access import opened, reading, writing
+from runtime.store.connection import connect, open_for_writing
 from runtime.store.schema import ENTRY_COLUMNS, LAST_SEQ, SEQ_BITS, SESSION_COLUMNS, read_version
 
 _CHUNK = 1 << 20
@@ -59,10 +60,7 @@ def _copy_aside(path: Path) -> Path:
 
 
 def _copy(source: str, target: str) -> None:
-    def private(name: str, flags: int) -> int:
-        return os.open(name, flags, 0o600)
-
-    with open(source, "rb") as reader, open(target, "xb", opener=private) as writer:
+    with reading(source) as reader, writing(target, os.O_CREAT | os.O_EXCL, 0o600) as writer:
         while chunk := reader.read(_CHUNK):
             writer.write(chunk)
         writer.flush()
@@ -72,7 +70,7 @@ def _copy(source: str, target: str) -> None:
 def _rescue(path: Path, target: sqlite3.Connection, timeout: float) -> tuple[int, int]:
     target.execute("BEGIN IMMEDIATE")
     try:
-        with closing(sqlite3.connect(path, timeout=timeout, isolation_level=None)) as source:
+        with closing(connect(path, timeout)) as source:
             source.text_factory = _readable_text
             # Else SQLite refuses a file that is shorter than its header says, all of it.
             source.execute("PRAGMA writable_schema = ON")
@@ -238,12 +236,8 @@ def _replace(path: Path, fresh: Path) -> None:
 
 
 def _sync_folder(folder: Path) -> None:
-    with suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+    with suppress(OSError), opened(folder) as descriptor:
+        os.fsync(descriptor)
 
 
 def _remove(path: Path) -> None:

@@ -14,6 +14,7 @@ import trio
 
 from runtime.errors import StoreError
 from runtime.holder import new_holder
+from runtime.store import connection
 from runtime.store.resilient import ResilientStore
 from runtime.store.sqlite import SqliteStore
 from runtime.stored import HeadChange, SessionRecord
@@ -65,7 +66,7 @@ def faults(monkeypatch):
     """Put into every connection that is opened from now on."""
     given = Faults()
 
-    class Failing(sqlite3.Connection):
+    class Failing(connection.Connection):
         def execute(self, sql, parameters=()):
             given.before()
             done = super().execute(sql, parameters)
@@ -76,8 +77,7 @@ def faults(monkeypatch):
                 raise
             return done
 
-    real = sqlite3.connect
-    monkeypatch.setattr(sqlite3, "connect", lambda *args, **more: real(*args, factory=Failing, **more))
+    monkeypatch.setattr(connection, "Connection", Failing)
     return given
 
 
