@@ -125,12 +125,27 @@ def _judged(path: Path, shown: str) -> Finding:
         if path.stat().st_size <= CHECKED and _problem(connection):
             raise sqlite3.DatabaseError
         count = connection.execute("SELECT count(*) FROM sessions").fetchone()[0] if version else 0
+        if version == SCHEMA_VERSION and (damaged := _damaged(connection, path.stat().st_size <= CHECKED)):
+            mend = (
+                "What can be read of them is kept: the server mends them when it lists or loads the session."
+            )
+            return Finding("store", "bad", f"{shown} holds damaged rows: {damaged}.", mend)
     finally:
         connection.close()
     older = (
         f", schema {version} will be brought up to {SCHEMA_VERSION}" if 0 < version < SCHEMA_VERSION else ""
     )
     return Finding("store", "ok", f"{shown}: {count} {'session' if count == 1 else 'sessions'}{older}")
+
+
+def _damaged(connection: sqlite3.Connection, whole: bool) -> str:
+    """The rows with damaged cells. whole: look at the steps too, not at the sessions' heads alone."""
+    mending = import_module("runtime.store.mending")
+    rows = [mending.named_head(row) for row in mending.damaged_heads(connection)]
+    if whole:
+        rows += [mending.named_entry(row) for row in mending.damaged_entries(connection)]
+    told: str = mending.listed(rows)
+    return told
 
 
 def _problem(connection: sqlite3.Connection) -> bool:

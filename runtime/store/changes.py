@@ -3,9 +3,10 @@
 import sqlite3
 from collections.abc import Callable, Sequence
 
+from runtime.errors import StoreError
 from runtime.store.faults import fork_taken, id_taken, no_session, no_source
 from runtime.store.lease_rows import check_in
-from runtime.store.schema import ENTRY_COLUMNS, LAST_SEQ, SEQ_BITS, SESSION_COLUMNS
+from runtime.store.schema import ENTRY_COLUMNS, LAST_NUMBER, LAST_SEQ, SEQ_BITS, SESSION_COLUMNS
 from runtime.stored import UNCHANGED, HeadChange, Lease, SessionRecord, StoredEntry
 
 Work = Callable[[sqlite3.Connection], None]
@@ -18,7 +19,14 @@ _COPY = (
     f" WHERE place > ?2 << {SEQ_BITS} AND place <= ?2 << {SEQ_BITS} | ?3 ORDER BY place"
 )
 
-_CREATE = f"INSERT INTO sessions ({SESSION_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
+# Numbered here: SQLite would go on from a damaged row with an absurd number, and give a number again whose
+# head was lost but not its entries.
+_CREATE = (
+    f"INSERT INTO sessions (number, {SESSION_COLUMNS}) VALUES (1 + max("
+    f"(SELECT coalesce(max(number), 0) FROM sessions WHERE number < {LAST_NUMBER}),"
+    f" (SELECT coalesce(max(place), 0) >> {SEQ_BITS} FROM entries WHERE place < {LAST_NUMBER} << {SEQ_BITS})"
+    "), ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
+)
 _UPDATE = (
     "UPDATE sessions SET updated_at = coalesce(?, updated_at), title = coalesce(?, title),"
     " state = coalesce(?, state) WHERE session_id = ?"
@@ -81,6 +89,8 @@ def append(
             check_in(connection, found[0] >> SEQ_BITS, lease, now)
         place = found[0] + 1
         for entry in kept:
+            if place & LAST_SEQ == 0:
+                raise StoreError(f"the session {session_id!r} is full: it holds no more entries")
             row = (place, entry.turn_id, entry.key, entry.kind, entry.payload)
             place += connection.execute(_INSERT, row).rowcount
         if head != UNCHANGED:

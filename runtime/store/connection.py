@@ -9,6 +9,7 @@ from pathlib import Path
 
 from runtime.errors import StoreError
 from runtime.file_access import DatabaseHeld, Hold, opened
+from runtime.store.cells import lenient
 from runtime.store.faults import StoreTrouble, TroubleKind, from_os, from_sqlite
 from runtime.store.schema import SCHEMA_VERSION, is_foreign, migrate, read_version
 
@@ -148,6 +149,8 @@ def _make_private(path: Path) -> None:
 
 
 def _prepared(connection: sqlite3.Connection, path: Path, in_use: Callable[[], bool]) -> sqlite3.Connection:
+    # What a writer reads of a row is compared, never shown: a damaged one must not stop a change.
+    connection.text_factory = lenient
     try:
         version = _refuse_strangers(connection, path)
         if 0 < version < SCHEMA_VERSION and in_use():

@@ -13,6 +13,8 @@ from runtime.stored import Holder, Lease
 LEASE_SECONDS = 20.0
 """How long a lease holds without a sign of life."""
 RENEW_SECONDS = 6.0
+FARTHEST_SECONDS = 24 * 3600.0
+"""A lease that says that it ends later was never taken so: its row is damaged."""
 
 
 class Held(NamedTuple):
@@ -25,7 +27,9 @@ class Held(NamedTuple):
 
 def live_holder(held: Held | None, now: float) -> Holder | None:
     """Who holds the session just now."""
-    if held is None or held.holder is None or held.expires_at <= now or is_gone(held.holder):
+    if held is None or held.holder is None or not now < held.expires_at <= now + FARTHEST_SECONDS:
+        return None
+    if is_gone(held.holder):
         return None
     return held.holder
 

@@ -1,10 +1,18 @@
-"""Reading: SQL in, values of the Store port out. Knows no file and no thread."""
+"""Reading: SQL in, values of the Store port out. Knows no file and no thread.
+
+Each may raise DamagedCells; on a connection that reads leniently it gives what can be read.
+"""
 
 import sqlite3
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
+from runtime.store import cells
 from runtime.store.cursor import Place, encode
 from runtime.store.schema import LAST_SEQ, SEQ_BITS, SESSION_COLUMNS
 from runtime.stored import SessionPage, SessionRecord, StoredEntry
+
+T = TypeVar("T")
 
 _SESSION = f"SELECT {SESSION_COLUMNS} FROM sessions WHERE session_id = ?"
 _ENTRIES = (
@@ -22,14 +30,14 @@ _LIST = "SELECT {columns} FROM sessions {where} ORDER BY updated_at DESC, sessio
 
 def session(connection: sqlite3.Connection, session_id: str) -> SessionRecord | None:
     """One session's head."""
-    row = connection.execute(_SESSION, (session_id,)).fetchone()
-    return None if row is None else SessionRecord(*row)
+    found = _heads(connection, _SESSION, (session_id,))
+    return found[0] if found else None
 
 
 def entries(connection: sqlite3.Connection, session_id: str, after: int, limit: int) -> list[StoredEntry]:
     """Entries with seq > after, at most `limit`."""
-    rows = connection.execute(_ENTRIES, (session_id, min(max(after, 0), LAST_SEQ), max(limit, 0)))
-    return [StoredEntry(*row) for row in rows]
+    asked = cells.Page(session_id, min(max(after, 0), LAST_SEQ), max(limit, 0))
+    return entries_in(connection, _rows(connection, _ENTRIES, asked, asked), asked)
 
 
 def position(connection: sqlite3.Connection, session_id: str, key: str) -> int | None:
@@ -50,6 +58,43 @@ def page(connection: sqlite3.Connection, cwd: str | None, place: Place | None, l
     statement = list_statement(by_cwd=cwd is not None, continued=place is not None)
     limit = max(limit, 1)
     given = (() if cwd is None else (cwd,)) + (place or ())
-    rows = connection.execute(statement, (*given, limit + 1)).fetchall()
-    records = tuple(SessionRecord(*row) for row in rows[:limit])
-    return SessionPage(records, encode(records[-1]) if len(rows) > limit else None)
+    found = _heads(connection, statement, (*given, limit + 1))
+    records = tuple(found[:limit])
+    return SessionPage(records, encode(records[-1]) if len(found) > limit else None)
+
+
+def whatever_became_of_it(query: Callable[[sqlite3.Connection], T], connection: sqlite3.Connection) -> T:
+    """A query's answer with damaged rows as far as they can be read."""
+    with cells.leniently(connection):
+        return query(connection)
+
+
+def _heads(connection: sqlite3.Connection, statement: str, given: Sequence[object]) -> list[SessionRecord]:
+    rows = _rows(connection, statement, given, None)
+    if all(map(cells.is_head, rows)):
+        return [SessionRecord(*row) for row in rows]
+    if cells.is_lenient(connection):
+        return [cells.head(row) for row in rows]
+    raise cells.DamagedCells(None)
+
+
+def entries_in(
+    connection: sqlite3.Connection, rows: Sequence[Sequence[Any]], asked: cells.Page
+) -> list[StoredEntry]:
+    """Entries out of rows of (turn id, key, kind, payload, seq). asked: what they were read for."""
+    if all(map(cells.is_entry, rows)):
+        return [StoredEntry(*row) for row in rows]
+    if cells.is_lenient(connection):
+        return [cells.entry(row) for row in rows]
+    raise cells.DamagedCells(asked)
+
+
+def _rows(
+    connection: sqlite3.Connection, statement: str, given: Sequence[object], asked: cells.Page | None
+) -> list[Any]:
+    try:
+        return connection.execute(statement, given).fetchall()
+    except sqlite3.OperationalError as error:
+        if cells.is_undecodable(error):
+            raise cells.DamagedCells(asked) from error
+        raise

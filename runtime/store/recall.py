@@ -11,6 +11,7 @@ from contextlib import suppress
 from functools import partial
 from typing import Any, NamedTuple
 
+from runtime.store import cells
 from runtime.store.changes import Work
 from runtime.store.faults import StoreTrouble
 from runtime.store.removal import drop
@@ -18,7 +19,7 @@ from runtime.store.scan import before_entry, hit
 from runtime.store.scan import search as scan
 from runtime.store.schema import LAST_SEQ, SEQ_BITS
 from runtime.store.words import phrases_of, text_of, words_of
-from runtime.stored import Hit, Store, StoredEntry
+from runtime.stored import Hit, Store
 
 KEPT = 32
 """Sessions that have an index at the same time."""
@@ -28,6 +29,7 @@ _BATCH_ENTRIES = 500
 _FTS5 = "SELECT 1 FROM pragma_module_list WHERE name = 'fts5'"
 _NUMBER = "SELECT number FROM sessions WHERE session_id = ?"
 _PROGRESS = "SELECT seq FROM recalls WHERE session = ?"
+_LAST = "SELECT max(place) FROM entries WHERE place BETWEEN ? AND ?"
 _UNREAD = (
     f"SELECT turn_id, key, kind, payload, place & {LAST_SEQ} FROM entries"
     f" WHERE place > ? AND place <= ? ORDER BY place LIMIT {_BATCH_ENTRIES}"
@@ -113,7 +115,11 @@ def index(batch: Batch) -> Work:
 
 def _progress(connection: sqlite3.Connection, number: int) -> int:
     found = connection.execute(_PROGRESS, (number,)).fetchone()
-    return 0 if found is None else int(found[0])
+    first = number << SEQ_BITS
+    last = connection.execute(_LAST, (first, first | LAST_SEQ)).fetchone()[0] or first
+    # A row that knows of more than there is was damaged: the index is made anew.
+    known = found is not None and type(found[0]) is int and 0 <= found[0] <= last - first
+    return found[0] if known else 0
 
 
 def _unread(connection: sqlite3.Connection, session_id: str, number: int) -> Batch | None:
@@ -121,13 +127,14 @@ def _unread(connection: sqlite3.Connection, session_id: str, number: int) -> Bat
     rows: list[tuple[int, str]] = []
     size = 0
     first = number << SEQ_BITS
-    for _, _, kind, payload, seq in connection.execute(_UNREAD, (first | after, first | LAST_SEQ)):
-        last = seq
-        if words := words_of(text_of(kind, payload)):
-            rows.append((seq, words))
-            size += len(words)
-        if size > _BATCH_BYTES:
-            break
+    with cells.leniently(connection):
+        for row in connection.execute(_UNREAD, (first | after, first | LAST_SEQ)):
+            _, _, kind, payload, last = cells.entry(row)
+            if words := words_of(text_of(kind, payload)):
+                rows.append((last, words))
+                size += len(words)
+            if size > _BATCH_BYTES:
+                break
     return Batch(session_id, after, last, rows) if last > after else None
 
 
@@ -141,7 +148,8 @@ def _find(
     statement = _ranked(f"recall_{number}", len(phrases))
     places = connection.execute(statement, (*given, limit)).fetchall()
     rows = (connection.execute(_ENTRY, (number << SEQ_BITS | seq,)).fetchone() for (seq,) in places)
-    return [hit(StoredEntry(*row), phrases) for row in rows]
+    with cells.leniently(connection):
+        return [hit(cells.entry(row), phrases) for row in rows if row is not None]
 
 
 def _ranked(table: str, phrases: int) -> str:

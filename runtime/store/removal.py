@@ -7,6 +7,7 @@ the writer merges it.
 import sqlite3
 
 from runtime.store.lease_rows import refuse_held
+from runtime.store.leasing import FARTHEST_SECONDS
 from runtime.store.schema import LAST_SEQ, SEQ_BITS
 
 AT_ONCE = 20
@@ -15,7 +16,7 @@ AT_ONCE = 20
 _NUMBER = "SELECT number FROM sessions WHERE session_id = ?"
 _OLD = (
     "SELECT number FROM sessions WHERE updated_at < ? AND number NOT IN"
-    " (SELECT session FROM leases WHERE expires_at > ?) ORDER BY updated_at LIMIT ?"
+    " (SELECT session FROM leases WHERE expires_at > ? AND expires_at <= ?) ORDER BY updated_at LIMIT ?"
 )
 
 
@@ -30,7 +31,7 @@ def delete(connection: sqlite3.Connection, session_id: str, now: float) -> bool:
 
 def purge(connection: sqlite3.Connection, older_than: str, now: float) -> int:
     """Remove some of the sessions that were last changed before that time; how many, 0 when none is left."""
-    numbers = connection.execute(_OLD, (older_than, now, AT_ONCE)).fetchall()
+    numbers = connection.execute(_OLD, (older_than, now, now + FARTHEST_SECONDS, AT_ONCE)).fetchall()
     for (number,) in numbers:
         _remove(connection, number)
     return len(numbers)

@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from runtime.file_access import opened, reading, writing
+from runtime.store.cells import LONG_AGO, content, head, lenient, text
 from runtime.store.connection import connect, open_for_writing
-from runtime.store.schema import ENTRY_COLUMNS, LAST_SEQ, SEQ_BITS, SESSION_COLUMNS, read_version
+from runtime.store.schema import ENTRY_COLUMNS, LAST_NUMBER, LAST_SEQ, SEQ_BITS, SESSION_COLUMNS, read_version
 
 _CHUNK = 1 << 20
 _NEAR_STEPS = 256
@@ -71,7 +72,7 @@ def _rescue(path: Path, target: sqlite3.Connection, timeout: float) -> tuple[int
     target.execute("BEGIN IMMEDIATE")
     try:
         with closing(connect(path, timeout)) as source:
-            source.text_factory = _readable_text
+            source.text_factory = lenient
             # Else SQLite refuses a file that is shorter than its header says, all of it.
             source.execute("PRAGMA writable_schema = ON")
             sessions = _rescue_sessions(source, target)
@@ -86,15 +87,14 @@ def _rescue(path: Path, target: sqlite3.Connection, timeout: float) -> tuple[int
 
 _KEEP_SESSION = f"INSERT OR IGNORE INTO sessions (number, {SESSION_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)"
 _KEEP_ENTRY = f"INSERT OR IGNORE INTO entries ({ENTRY_COLUMNS}) VALUES (?, ?, ?, ?, ?)"
-_LONG_AGO = "1970-01-01T00:00:00Z"
 
 
 def _rescue_sessions(source: sqlite3.Connection, target: sqlite3.Connection) -> int:
     """All heads that can be read. Of the others an index may still know id, folder and time."""
     heads = _readable(source, "sessions", f"rowid, {SESSION_COLUMNS}")
-    kept = sum(target.execute(_KEEP_SESSION, row).rowcount for row in heads if _is_session(row))
-    for row in _indexed_heads(source):
-        if _is_session(row):
+    kept = sum(target.execute(_KEEP_SESSION, row).rowcount for row in map(_session, heads) if row)
+    for row in map(_session, _indexed_heads(source)):
+        if row:
             target.execute(_KEEP_SESSION, row)
     return kept
 
@@ -127,7 +127,7 @@ def _rescue_entries(source: sqlite3.Connection, target: sqlite3.Connection) -> i
 
 def _make_head(target: sqlite3.Connection, owner: object) -> int:
     given, name = (owner, f"recovered-{owner}") if isinstance(owner, int) else (None, owner)
-    row = (given, name, "/", _LONG_AGO, _LONG_AGO, "Recovered session", "{}")
+    row = (given, name, "/", LONG_AGO, LONG_AGO, "Recovered session", "{}")
     return target.execute(_KEEP_SESSION, row).lastrowid or 0
 
 
@@ -135,12 +135,12 @@ def _entries(source: sqlite3.Connection, known: Sequence[int]) -> Iterator[tuple
     """(session's number or id, seq, turn id, key, kind, payload), from a file of any version."""
     if read_version(source) < 2:
         columns = "session_id, seq, turn_id, key, kind, payload"
-        yield from (row for row in _readable(source, "entries", columns) if _is_entry(row))
+        yield from (row for row in map(_entry, _readable(source, "entries", columns)) if row)
         return
     columns = f"place >> {SEQ_BITS}, place & {LAST_SEQ}, turn_id, key, kind, payload"
     for after, last in _ranges(known):
         rows = _readable(source, "entries", columns, after, last)
-        yield from (row for row in rows if _is_entry(row))
+        yield from (row for row in map(_entry, rows) if row)
 
 
 def _ranges(known: Sequence[int]) -> Iterator[tuple[int, int]]:
@@ -203,28 +203,20 @@ def _behind(fails: Callable[[int], bool], place: int, last: int) -> int:
     return good
 
 
-def _is_session(row: Cells) -> bool:
-    number, *texts, title, state = row
-    return (
-        isinstance(number, int)
-        and 0 < number <= _LAST_ROW_ID >> SEQ_BITS
-        and all(isinstance(cell, str) for cell in (*texts, state))
-        and isinstance(title, str | None)
-    )
+def _session(row: Cells) -> Cells | None:
+    """A head with cells of the types that are meant; None without a number to find its entries by."""
+    number, *cells = row
+    if not isinstance(number, int) or not 0 < number <= LAST_NUMBER:
+        return None
+    return (number, *head(cells, f"recovered-{number}"))
 
 
-def _is_entry(row: Cells) -> bool:
-    owner, seq, *texts, payload = row
-    return (
-        isinstance(owner, str | int)
-        and isinstance(seq, int)
-        and all(isinstance(cell, str) for cell in texts)
-        and isinstance(payload, bytes)
-    )
-
-
-def _readable_text(raw: bytes) -> str:
-    return raw.decode("utf-8", "replace")
+def _entry(row: Cells) -> Cells | None:
+    """The same of an entry; None when it does not say whose it is."""
+    owner, seq, turn_id, key, kind, payload = row
+    if not isinstance(owner, str | int) or not isinstance(seq, int):
+        return None
+    return (owner, seq, text(turn_id), text(key), text(kind), content(payload))
 
 
 def _replace(path: Path, fresh: Path) -> None:

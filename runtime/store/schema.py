@@ -17,6 +17,8 @@ ENTRY_COLUMNS = "place, turn_id, key, kind, payload"
 SEQ_BITS = 32
 LAST_SEQ = (1 << SEQ_BITS) - 1
 """A session holds no more entries than this; as a mask it takes the seq out of a place."""
+LAST_NUMBER = 1 << 30
+"""No session's number is larger: with it in front a place is still a row id."""
 
 _FIRST_TABLES = (
     """CREATE TABLE sessions (

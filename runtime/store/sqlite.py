@@ -4,7 +4,7 @@ import sqlite3
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from functools import partial
 from importlib import import_module
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import TypeVar
 import trio
 
 from runtime.store import changes, queries, removal
+from runtime.store.cells import DamagedCells
 from runtime.store.connection import translate
 from runtime.store.cursor import decode
 from runtime.store.faults import StoreTrouble, TroubleKind, closed
@@ -179,12 +180,27 @@ class SqliteStore:
         opening = None if self._writer.is_open else await self._open()
         try:
             return await self._in_thread(query)
+        except DamagedCells as damage:
+            await self._mend(damage)
+            return await self._in_thread(partial(queries.whatever_became_of_it, query))
         except StoreTrouble as trouble:
             if trouble.kind is not TroubleKind.CORRUPT:
                 raise opening or trouble from None
         # The writer checks the whole file, which repairs it, and then there is one more try.
         await self._write(changes.check)
         return await self._in_thread(query)
+
+    async def _mend(self, damage: DamagedCells) -> None:
+        """Put damaged cells right and tell of it. Where nothing can be written they are read as they are."""
+
+        mending = import_module("runtime.store.mending")
+
+        def work(connection: sqlite3.Connection) -> None:
+            if told := mending.mend(connection, damage.page):
+                self._repairs.append(mending.mended_text(self._file.path, told))
+
+        with suppress(StoreTrouble):
+            await self._write(work)
 
     async def _open(self) -> StoreTrouble | None:
         """Create or update the file. What stops that need not stop a read: it is only returned."""

@@ -12,7 +12,6 @@ from runtime.store.pulse import Pulse
 from runtime.store.schema import LAST_SEQ, SEQ_BITS
 from runtime.stored import Holder, Lease
 
-_OWNER_FIELDS = 5
 _FIND = (
     "SELECT head.number, fence, holder, owner, expires_at, coalesce((SELECT max(place) FROM entries"
     f" WHERE place BETWEEN head.number << {SEQ_BITS} AND head.number << {SEQ_BITS} | {LAST_SEQ}), 0)"

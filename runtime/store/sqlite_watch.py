@@ -10,6 +10,7 @@ from typing import Any
 
 import trio
 
+from runtime.store.cells import lenient
 from runtime.store.faults import StoreTrouble
 from runtime.store.schema import LAST_SEQ, SEQ_BITS
 from runtime.store.watching import Watcher
@@ -19,8 +20,10 @@ _SHARE = 10
 """A look that takes long is followed by a pause of so many times its length: a large store is not read all
 the time."""
 
+# As bytes: one that is damaged must not keep the others from being seen.
 _HEADS = (
-    "SELECT session_id, number, updated_at, title, state, (SELECT max(place) FROM entries"
+    "SELECT CAST(session_id AS BLOB), number, CAST(updated_at AS BLOB), CAST(title AS BLOB),"
+    " CAST(state AS BLOB), (SELECT max(place) FROM entries"
     f" WHERE place BETWEEN number << {SEQ_BITS} AND number << {SEQ_BITS} | {LAST_SEQ}) FROM sessions"
 )
 
@@ -65,7 +68,7 @@ class SqliteWatch:
         version = connection, int(connection.execute("PRAGMA data_version").fetchone()[0])
         if version == self._version:
             return frozenset()
-        heads = {row[0]: hash(row[1:]) for row in connection.execute(_HEADS)}
+        heads = {lenient(row[0]): hash(row[1:]) for row in connection.execute(_HEADS)}
         found = frozenset(name for name, head in heads.items() if self._known.get(name) != head)
         self._known, self._version = heads, version
         return found

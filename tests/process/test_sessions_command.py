@@ -10,7 +10,7 @@ import pytest
 from tests.process.homes import Home, call, calls, says
 from tests.process.test_commands import wholeturn
 from tests.wire_order import Json
-from tests.wire_talk import Talk, text_of
+from tests.wire_talk import Talk, greet, text_of
 
 PROFILE = "max_history_messages = 2"
 
@@ -175,6 +175,34 @@ async def test_a_damaged_step_is_named_and_the_rest_is_there(home: Home) -> None
     assert (out.returncode, key in out.stderr) == (1, True)
     elsewhere = ("--store", str(home.spawn / "other.db"))
     assert wholeturn(home, "sessions", "import", "-", *elsewhere, stdin=out.stdout).returncode == 0
+
+
+BAD_BYTE = "CAST(substr(CAST({0} AS BLOB), 1, 1) || x'ff' || substr(CAST({0} AS BLOB), 3) AS TEXT)"
+
+
+@pytest.mark.parametrize("column", ["title", "cwd", "state", "updated_at", "key"])
+async def test_a_byte_that_is_no_text_hides_no_session(home: Home, column: str) -> None:
+    whole = await talked(home, "one", "two")
+    damaged = await talked(home, "three", "four")
+    table, where = (
+        ("entries", "kind = 'reply' AND place >> 32 = 2") if column == "key" else ("sessions", "number = 2")
+    )
+    with closing(sqlite3.connect(home.data / "sessions.db")) as database, database:
+        database.execute(f"UPDATE {table} SET {column} = {BAD_BYTE.format(column)} WHERE {where}")
+    assert f"({column})" in wholeturn(home, "doctor", "--offline").stdout
+    async with home.start() as agent:
+        await greet(agent)
+        listed = (await agent.call("session/list", {}))["sessions"]
+        assert {one["sessionId"] for one in listed} == {whole.session_id, damaged.session_id}
+        folder = next(one["cwd"] for one in listed if one["sessionId"] == damaged.session_id)
+        damaged.cwd = Path(folder)
+        for talk in (whole, damaged):
+            shown = await talk.load(agent)
+            assert "ok" in text_of(shown)
+    for command in (("sessions", "show"), ("sessions", "export"), ("replay",)):
+        assert wholeturn(home, *command, whole.session_id).returncode == 0
+        assert wholeturn(home, *command, damaged.session_id).returncode == 0
+    assert wholeturn(home, "doctor", "--offline").returncode == 0
 
 
 @pytest.mark.parametrize("command", [("sessions", "show"), ("sessions", "export"), ("replay",)])

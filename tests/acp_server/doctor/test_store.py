@@ -13,7 +13,7 @@ from acp_server.doctor import store as checks
 from acp_server.doctor.finding import Finding
 from runtime.store.schema import MIGRATIONS, SCHEMA_VERSION
 from runtime.store.sqlite import SqliteStore
-from runtime.stored import SessionRecord
+from runtime.stored import SessionRecord, StoredEntry
 from tests.acp_server.doctor.rigs import Machine, database, only
 
 
@@ -119,6 +119,27 @@ async def test_a_damaged_page(machine: Machine):
     data[4096:8192] = b"\xa5" * 4096
     machine.store.write_bytes(data)
     assert "damaged" in look(machine).text
+
+
+@pytest.mark.parametrize("column", ["session_id", "title", "cwd", "state", "updated_at"])
+async def test_a_head_that_is_no_text(machine: Machine, column: str):
+    await (await make_store(machine)).aclose()
+    database(machine.store, f"UPDATE sessions SET {column} = CAST(x'61ff' AS TEXT)")
+    found = look(machine)
+    assert found.status == "bad"
+    assert f"({column})" in found.text
+    assert (("sess_1" in found.text), "1 session" in found.text) == (column != "session_id", False)
+
+
+@pytest.mark.parametrize("column", ["turn_id", "key", "kind", "payload"])
+async def test_a_step_that_is_no_text(machine: Machine, column: str):
+    store = await make_store(machine)
+    await store.append("sess_1", [StoredEntry("t", "turn:t:prompt", "prompt", b"{}")])
+    await store.aclose()
+    damaged = "'{}'" if column == "payload" else "CAST(x'61ff' AS TEXT)"
+    database(machine.store, f"UPDATE entries SET {column} = {damaged}")
+    assert f"({column})" in look(machine).text
+    assert look(machine).status == "bad"
 
 
 async def test_a_store_that_is_being_repaired(machine: Machine):
