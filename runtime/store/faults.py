@@ -17,6 +17,7 @@ class TroubleKind(StrEnum):
     NEWER = "newer"
     FOREIGN = "foreign"
     UNREACHABLE = "unreachable"
+    STALLED = "stalled"
     FAILED = "failed"
 
 
@@ -28,6 +29,7 @@ _SENTENCES = {
     TroubleKind.NEWER: "The session store {path} was written by a newer version of Wholeturn.",
     TroubleKind.FOREIGN: "The file {path} is a text or another program's; it was left as it is.",
     TroubleKind.UNREACHABLE: "The session store {path} cannot be opened.",
+    TroubleKind.STALLED: "The session store {path} stands still: what was to be written is not on the disk.",
     TroubleKind.FAILED: "The session store {path} failed.",
 }
 

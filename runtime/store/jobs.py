@@ -6,35 +6,47 @@ import trio
 
 from runtime.store.changes import Work
 
+GRACE_SECONDS = 0.2
+"""How long a change that was begun may hold up a cancellation."""
+
 
 class Job:
     """Work that one task waits for. Either the writer or the cancelled waiter claims it, never both:
-    so a change is made whole or not at all, and its caller knows.
+    so a change that was withdrawn is not made, and its caller knows.
     """
 
-    __slots__ = ("_claim", "_task", "_token", "error", "withdrawn", "work")
+    __slots__ = ("_claim", "_done", "_task", "_token", "error", "withdrawn", "work")
 
     def __init__(self, work: Work) -> None:
         self.work = work
         self.error: Exception | None = None
         self.withdrawn = False
+        self._done = False
         self._claim = threading.Lock()
         self._task: trio.lowlevel.Task | None = None
         self._token: trio.lowlevel.TrioToken | None = None
 
     def expect(self) -> None:
-        """Name the running task as the one that will wait. Without it nobody hears the outcome."""
-        self._task = trio.lowlevel.current_task()
+        """Say that somebody here will wait. Without it nobody hears the outcome."""
         self._token = trio.lowlevel.current_trio_token()
 
     async def wait(self) -> None:
-        """Until the change is durable; raises what stopped it. A cancellation that came too late to stop
-        the change is honoured after it.
+        """Until the change is durable; raises what stopped it.
+
+        A cancellation withdraws a change that waits. One that was begun is waited for a moment; if it stands
+        still it is left alone, and may be made later.
         """
-        await trio.lowlevel.wait_task_rescheduled(self._withdraw)
+        try:
+            await self._finished()
+        except trio.Cancelled:
+            self.withdrawn = self.claim()
+            if not self.withdrawn:
+                with trio.move_on_after(GRACE_SECONDS, shield=True):
+                    await self._finished()
+            if self.error is None:
+                raise
         if self.error is not None:
             raise self.error
-        await trio.lowlevel.checkpoint_if_cancelled()
 
     def claim(self) -> bool:
         """True for the first who asks."""
@@ -50,10 +62,17 @@ class Job:
                 # The program ended without waiting; the change is made all the same.
                 return
 
-    def _wake(self) -> None:
-        if self._task is not None:
-            trio.lowlevel.reschedule(self._task)
+    async def _finished(self) -> None:
+        if not self._done:
+            self._task = trio.lowlevel.current_task()
+            await trio.lowlevel.wait_task_rescheduled(self._stop_waiting)
 
-    def _withdraw(self, _raise_cancel: object) -> trio.lowlevel.Abort:
-        self.withdrawn = self.claim()
-        return trio.lowlevel.Abort.SUCCEEDED if self.withdrawn else trio.lowlevel.Abort.FAILED
+    def _wake(self) -> None:
+        self._done = True
+        task, self._task = self._task, None
+        if task is not None:
+            trio.lowlevel.reschedule(task)
+
+    def _stop_waiting(self, _raise_cancel: object) -> trio.lowlevel.Abort:
+        self._task = None
+        return trio.lowlevel.Abort.SUCCEEDED

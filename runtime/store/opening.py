@@ -48,7 +48,7 @@ def _open_server(address: str, on_trouble: Callable[[str], None]) -> Store:
         raise ConfigError(f'store = "{masked(address)}": {fault}')
     from runtime.store.resilient import ResilientStore
 
-    return ResilientStore(PostgresStore(address), on_trouble=on_trouble)
+    return ResilientStore(PostgresStore(address), on_trouble=on_trouble, name=masked(address))
 
 
 def _open_file(path: Path, on_trouble: Callable[[str], None], eager: bool) -> Store:
@@ -56,4 +56,4 @@ def _open_file(path: Path, on_trouble: Callable[[str], None], eager: bool) -> St
     from runtime.store.sqlite import SqliteStore
 
     store = SqliteStore(path, on_repair=on_trouble, eager=eager)
-    return ResilientStore(store, on_trouble=on_trouble)
+    return ResilientStore(store, on_trouble=on_trouble, name=str(path))

@@ -5,31 +5,27 @@ later change of the same session as soon as the store takes it. Changes of one s
 each other; sessions do not wait for one another.
 """
 
-from collections import deque
+import math
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from importlib import import_module
 
 import trio
 
-from runtime.errors import SessionBusy, StoreError
+from runtime.store.backlog import Backlog
 from runtime.store.cursor import decode
-from runtime.store.faults import StoreTrouble, TroubleKind, closed, id_taken, no_session
+from runtime.store.faults import StoreTrouble, closed
 from runtime.store.memory import cut_page
 from runtime.store.resilient_leases import ResilientLeases
+from runtime.store.standstill import GRACE_SECONDS, PATIENCE_SECONDS
 from runtime.store.unsaved import (
     Appended,
-    Change,
     Created,
-    Track,
     copy_by_hand,
-    entries_of,
-    head_with,
     held,
-    is_made,
     is_new,
     merged_entries,
-    stored_of,
+    merged_position,
 )
 from runtime.store.watching import Changed, Watchers, either
 from runtime.stored import (
@@ -47,29 +43,41 @@ from runtime.stored import (
 
 class ResilientStore:
     """A store whose writes do not fail. on_trouble: gets a sentence for the person, once per trouble and when
-    all is stored again; called in trio's thread, must not raise.
+    all is stored again; called in trio's thread, must not raise. name: how the store is called to the person.
+    patience: seconds that a write is waited for.
 
     Raises StoreError only for requests that can never work, and for reads of what only the troubled store
     knows.
     """
 
-    def __init__(self, inner: Store, *, on_trouble: Callable[[str], None]) -> None:
+    def __init__(
+        self,
+        inner: Store,
+        *,
+        on_trouble: Callable[[str], None],
+        name: str = "",
+        patience: float = PATIENCE_SECONDS,
+    ) -> None:
         self._inner = inner
         self._on_trouble = on_trouble
-        self._tracks: dict[str, Track] = {}
-        self._reported: set[TroubleKind] = set()
+        self._patience = patience
         self._closed = False
         self._watchers = Watchers()
-        self.leases: Leases = ResilientLeases(self, inner.leases, self._report)
+        self._backlog = Backlog(
+            inner, on_trouble=on_trouble, on_kept=self._watchers.tell, name=name, patience=patience
+        )
+        self.leases: Leases = ResilientLeases(self, inner.leases, self._backlog)
 
     async def create_session(self, record: SessionRecord) -> None:
         """See the port."""
-        await self._write(record.session_id, Created(record))
+        self._refuse_when_closed()
+        await self._backlog.put(record.session_id, Created(record))
+        await trio.lowlevel.checkpoint_if_cancelled()
 
     async def session(self, session_id: str) -> SessionRecord | None:
         """See the port."""
-        async with self._reading(session_id) as track:
-            return await self._head(session_id, track.changes)
+        self._refuse_when_closed()
+        return await self._backlog.head(session_id, self._backlog.kept(session_id))
 
     async def append(
         self,
@@ -79,34 +87,32 @@ class ResilientStore:
         head: HeadChange = UNCHANGED,
         lease: Lease | None = None,
     ) -> None:
-        """See the port."""
-        await self._write(session_id, Appended(session_id, tuple(entries), head, lease))
+        """See the port. A cancellation ends the wait, after a moment, and not the change."""
+        self._refuse_when_closed()
+        await self._backlog.put(session_id, Appended(session_id, tuple(entries), head, lease))
 
     async def entries(self, session_id: str, *, after: int = 0, limit: int = 500) -> list[StoredEntry]:
         """See the port."""
-        async with self._reading(session_id) as track:
-            if not track.changes:
-                return await self._inner.entries(session_id, after=after, limit=limit)
-            return await merged_entries(self._inner, track, after, limit)
+        self._refuse_when_closed()
+        if not self._backlog.kept(session_id):
+            return await self._inner.entries(session_id, after=after, limit=limit)
+        return await merged_entries(self._inner, self._backlog.tracks[session_id], after, limit)
 
     async def position(self, session_id: str, key: str) -> int | None:
         """See the port."""
-        async with self._reading(session_id) as track:
-            if not is_new(track.changes):
-                seq = await self._inner.position(session_id, key)
-                if seq is not None or not track.changes:
-                    return seq
-            unsaved = entries_of(track.changes, await stored_of(self._inner, track))
-            return next((entry.seq for entry in unsaved if entry.key == key), None)
+        self._refuse_when_closed()
+        if not self._backlog.kept(session_id):
+            return await self._inner.position(session_id, key)
+        return await merged_position(self._inner, self._backlog.tracks[session_id], key)
 
     async def list_sessions(self, *, cwd: str | None, cursor: str | None, limit: int) -> SessionPage:
         """See the port. Unsaved sessions are shown among the stored ones."""
         place = decode(cursor)
         self._refuse_when_closed()
-        unsaved = self._unsaved()
+        unsaved = self._backlog.unsaved()
         if not unsaved:
             return await self._inner.list_sessions(cwd=cwd, cursor=cursor, limit=limit)
-        heads = [await self._head(track.session_id, track.changes) for track in unsaved]
+        heads = [await self._backlog.head(one.session_id, tuple(one.changes)) for one in unsaved]
         page = await self._stored_page(cwd, cursor, limit + len(unsaved))
         changed = {track.session_id for track in unsaved}
         others = [record for record in page.sessions if record.session_id not in changed]
@@ -119,9 +125,9 @@ class ResilientStore:
         self, session_id: str, query: str, *, limit: int, before_turn: str | None = None
     ) -> list[Hit]:
         """See the port. With unsaved entries all are read."""
-        async with self._reading(session_id) as track:
-            if not track.changes:
-                return await self._inner.search(session_id, query, limit=limit, before_turn=before_turn)
+        self._refuse_when_closed()
+        if not self._backlog.kept(session_id):
+            return await self._inner.search(session_id, query, limit=limit, before_turn=before_turn)
         scan = import_module("runtime.store.scan")
         found: list[Hit] = await scan.search(self, session_id, query, limit, before_turn)
         return found
@@ -129,7 +135,7 @@ class ResilientStore:
     async def delete_session(self, session_id: str) -> bool:
         """See the port. Never pretended: raises StoreTrouble while the stored part cannot be removed."""
         self._refuse_when_closed()
-        track = self._tracks.get(session_id)
+        track = self._backlog.tracks.get(session_id)
         if track is None or not track.changes:
             return await self._inner.delete_session(session_id)
         async with held(track.lock):
@@ -142,22 +148,23 @@ class ResilientStore:
     async def fork_session(self, record: SessionRecord, source_id: str, *, up_to: int) -> None:
         """See the port."""
         self._refuse_when_closed()
-        if not any(
-            self._tracks[name].changes for name in (record.session_id, source_id) if name in self._tracks
-        ):
+        kept = self._backlog.kept(record.session_id) or self._backlog.kept(source_id)
+        if not kept and not self._backlog.standstill.is_on:
             try:
                 return await self._inner.fork_session(record, source_id, up_to=up_to)
             except StoreTrouble as trouble:
-                self._report(trouble)
-        await copy_by_hand(self, record, source_id, up_to, is_first=record.session_id not in self._tracks)
+                self._backlog.report(trouble)
+        await copy_by_hand(
+            self, record, source_id, up_to, is_first=record.session_id not in self._backlog.tracks
+        )
 
     async def purge(self, older_than: str) -> int:
         """See the port."""
         self._refuse_when_closed()
-        await self._catch_up()
+        await self._backlog.catch_up()
         removed = 0
-        for track in self._unsaved():
-            head = await self._head(track.session_id, track.changes)
+        for track in self._backlog.unsaved():
+            head = await self._backlog.head(track.session_id, tuple(track.changes))
             if head is not None and head.updated_at < older_than:
                 removed += await self.delete_session(track.session_id)
         return removed + await self._inner.purge(older_than)
@@ -176,122 +183,30 @@ class ResilientStore:
             return
         self._closed = True
         self._watchers.end()
-        with trio.CancelScope(shield=True):
-            await self._catch_up()
-            left = self._unsaved()
+        standstill = self._backlog.standstill
+        stuck = standstill.is_on
+        try:
+            stuck = not await standstill.end(self._patience)
+            if not stuck:
+                await self._backlog.catch_up()
+        finally:
+            stuck = stuck or standstill.is_on
+            with trio.CancelScope(shield=True):
+                await standstill.end(0)
+            left = self._backlog.unsaved()
             if left:
                 names = ", ".join(sorted(track.session_id for track in left))
                 self._on_trouble(f"The store could not be written to the end; lost are changes of: {names}")
-            await self._inner.aclose()
-
-    # ------------------------------------------------------------ writing
-
-    async def _write(self, session_id: str, change: Change) -> None:
-        await trio.lowlevel.checkpoint_if_cancelled()
-        self._refuse_when_closed()
-        is_first = session_id not in self._tracks
-        track = self._tracks.setdefault(session_id, Track(session_id))
-        async with held(track.lock):
-            if track.changes:
-                await self._keep(track, change)
-                await self._flush(track, change)
-            elif not (await self._stored_at_once(change) or (is_first and await self._is_made(change))):
-                await self._keep(track, change)
-        if self._reported and not track.changes:
-            await self._catch_up()
-        await trio.lowlevel.checkpoint_if_cancelled()
-
-    async def _stored_at_once(self, change: Change) -> bool:
-        try:
-            await change.apply(self._inner)
-        except StoreTrouble as trouble:
-            self._report(trouble)
-            return False
-        return True
-
-    async def _is_made(self, change: Change) -> bool:
-        """Whether a session was stored although a failure was reported. Entries are known by their keys."""
-        with suppress(StoreTrouble):
-            return await is_made(self._inner, change)
-        return False
-
-    async def _keep(self, track: Track, change: Change) -> None:
-        """Hold the change in memory, unless the store would refuse it in good days too."""
-        with suppress(StoreTrouble):
-            known = await self._head(track.session_id, track.changes) is not None
-            if known and isinstance(change, Created):
-                raise id_taken(track.session_id)
-            if not known and not isinstance(change, Created):
-                raise no_session(track.session_id)
-        track.changes.append(change)
-        self._watchers.tell(track.session_id)
-
-    async def _flush(self, track: Track, mine: Change | None = None) -> None:
-        """Store the oldest changes, until one cannot be stored. Its lock is held by the caller.
-
-        mine: the caller's own change, whose refusal is raised; of others the person is told.
-        """
-        refused: Exception | None = None
-        while track.changes:
-            # Shielded, so that a change is never stored and still counted as unsaved.
-            with trio.CancelScope(shield=True):
-                try:
-                    if not await self._stored_at_once(track.changes[0]):
-                        return
-                except (StoreError, SessionBusy) as refusal:
-                    if track.changes[0] is mine:
-                        refused = refusal
-                    elif not await is_made(self._inner, track.changes[0]):
-                        self._on_trouble(f"A change kept in memory could not be stored: {refusal}")
-                track.changes.popleft()
-                track.stored = None
-        if refused is not None:
-            raise refused
-
-    async def _catch_up(self) -> None:
-        """Store what other sessions hold back, and say so when nothing is left."""
-        for track in self._unsaved():
-            async with held(track.lock):
-                await self._flush(track)
-        if self._reported and not self._unsaved():
-            self._reported.clear()
-            self._on_trouble("The session store can be written again; everything kept in memory is stored.")
-
-    def _report(self, trouble: StoreTrouble) -> None:
-        if trouble.kind not in self._reported:
-            self._reported.add(trouble.kind)
-            self._on_trouble(
-                f"{trouble.message} Changes are kept in memory until it can be written; what was stored"
-                " before is untouched."
-            )
+            with trio.move_on_after(GRACE_SECONDS if stuck else math.inf):
+                await self._inner.aclose()
 
     def _refuse_when_closed(self) -> None:
         if self._closed:
             raise closed()
 
-    def _unsaved(self) -> list[Track]:
-        return [track for track in self._tracks.values() if track.changes]
-
-    # ------------------------------------------------------------ reading
-
-    @asynccontextmanager
-    async def _reading(self, session_id: str) -> AsyncIterator[Track]:
-        """The session's unsaved changes, held still when there are any."""
-        self._refuse_when_closed()
-        track = self._tracks.get(session_id)
-        if track is None or not track.changes:
-            yield Track(session_id)
-            return
-        async with track.lock:
-            yield track
-
-    async def _head(self, session_id: str, changes: deque[Change]) -> SessionRecord | None:
-        stored = None if is_new(changes) else await self._inner.session(session_id)
-        return head_with(changes, stored)
-
     async def _stored_page(self, cwd: str | None, cursor: str | None, limit: int) -> SessionPage:
         try:
             return await self._inner.list_sessions(cwd=cwd, cursor=cursor, limit=limit)
         except StoreTrouble as trouble:
-            self._report(trouble)
+            self._backlog.report(trouble)
             return SessionPage((), None)

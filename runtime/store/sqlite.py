@@ -17,6 +17,7 @@ from runtime.store.cells import DamagedCells
 from runtime.store.connection import translate
 from runtime.store.cursor import decode
 from runtime.store.faults import StoreTrouble, TroubleKind, closed
+from runtime.store.jobs import GRACE_SECONDS
 from runtime.store.pulse import Pulse
 from runtime.store.readers import Readers
 from runtime.store.sqlite_leases import SqliteLeases
@@ -33,6 +34,7 @@ from runtime.stored import (
     SessionRecord,
     StoredEntry,
 )
+from runtime.withstand import withstanding
 
 T = TypeVar("T")
 
@@ -150,12 +152,12 @@ class SqliteStore:
         """See the port."""
         self._closed = True
         self._watchers.end()
-        with trio.CancelScope(shield=True):
+        async with withstanding(GRACE_SECONDS):
             # Readers first: the last connection to close tidies the write-ahead log away.
-            await trio.to_thread.run_sync(self._readers.pause)
+            await trio.to_thread.run_sync(self._readers.pause, abandon_on_cancel=True)
             self._readers.resume()
             await self._writer.aclose()
-        self._file.close()
+            self._file.close()
 
     async def _write(self, work: changes.Work) -> None:
         self._refuse_when_closed()
@@ -212,7 +214,9 @@ class SqliteStore:
 
     async def _in_thread(self, query: Callable[[sqlite3.Connection], T]) -> T:
         try:
-            return await trio.to_thread.run_sync(self._readers.run, query, limiter=self._limiter)
+            return await trio.to_thread.run_sync(
+                self._readers.run, query, limiter=self._limiter, abandon_on_cancel=True
+            )
         except (sqlite3.Error, UnicodeEncodeError) as error:
             raise translate(error, self._file.path) from error
 

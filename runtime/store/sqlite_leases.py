@@ -40,6 +40,7 @@ class SqliteLeases:
     async def take(self, session_id: str, holder: Holder) -> Lease:
         """See the port."""
         leases: list[Lease] = []
+        left = False
 
         def work(connection: sqlite3.Connection) -> None:
             found = connection.execute(_FIND, (session_id,)).fetchone()
@@ -51,10 +52,14 @@ class SqliteLeases:
             leases[:] = [Lease(session_id, holder, held.fence, place & LAST_SEQ)]
             # Here, in the writer's thread, so that it knows before it rests that there is something to renew.
             self._pulse.add(leases[0])
+            if left:
+                # Made after its caller had gone: nobody would ever give it back.
+                self._pulse.drop(leases[0])
 
         try:
             await self._write(work)
         except BaseException:
+            left = True
             for lease in leases:
                 self._pulse.drop(lease)
             raise

@@ -70,12 +70,19 @@ class Track:
         self.stored: Stored | None = None
 
 
-@asynccontextmanager
-async def held(lock: trio.Lock) -> AsyncIterator[None]:
-    """The lock, without a turn of the loop when it is free."""
+def at_once(lock: trio.Lock) -> bool:
+    """Have the lock without a turn of the loop, if it is free."""
     try:
         lock.acquire_nowait()
     except trio.WouldBlock:
+        return False
+    return True
+
+
+@asynccontextmanager
+async def held(lock: trio.Lock) -> AsyncIterator[None]:
+    """The lock, without a turn of the loop when it is free."""
+    if not at_once(lock):
         await lock.acquire()
     try:
         yield
@@ -88,12 +95,12 @@ async def is_made(store: Store, change: Change) -> bool:
     return isinstance(change, Created) and await store.session(change.record.session_id) == change.record
 
 
-def is_new(changes: deque[Change]) -> bool:
+def is_new(changes: Sequence[Change]) -> bool:
     """Whether the store does not know the session at all."""
     return bool(changes) and isinstance(changes[0], Created)
 
 
-def head_with(changes: deque[Change], stored: SessionRecord | None) -> SessionRecord | None:
+def head_with(changes: Sequence[Change], stored: SessionRecord | None) -> SessionRecord | None:
     """The head as it will be; `stored` is what the store has."""
     head = stored
     for change in changes:
@@ -105,7 +112,7 @@ def head_with(changes: deque[Change], stored: SessionRecord | None) -> SessionRe
     return head
 
 
-def entries_of(changes: deque[Change], stored: Stored) -> list[StoredEntry]:
+def entries_of(changes: Sequence[Change], stored: Stored) -> list[StoredEntry]:
     """The entries that are not stored, numbered as the store will number them."""
     found: dict[str, StoredEntry] = {}
     for change in changes:
@@ -116,26 +123,40 @@ def entries_of(changes: deque[Change], stored: Stored) -> list[StoredEntry]:
 
 
 async def stored_of(store: Store, track: Track) -> Stored:
-    """What the store holds of the session; read once, until something of it is stored."""
-    if track.stored is None:
-        stored = Stored()
-        while not is_new(track.changes):
-            page = await store.entries(track.session_id, after=stored.last, limit=_PAGE)
-            stored.add(page)
-            if len(page) < _PAGE:
-                break
-        track.stored = stored
-    return track.stored
+    """What the store holds of a session that it knows. What was read once is not read again: nothing leaves
+    a transcript, and a change that was given up may get there later.
+    """
+    stored = track.stored = track.stored or Stored()
+    while True:
+        page = await store.entries(track.session_id, after=stored.last, limit=_PAGE)
+        stored.add(page)
+        if len(page) < _PAGE:
+            return stored
 
 
 async def merged_entries(store: Store, track: Track, after: int, limit: int) -> list[StoredEntry]:
-    """A page of what is stored and of what is not."""
-    page: list[StoredEntry] = []
-    if not is_new(track.changes):
+    """A page of what is stored and of what is not, whatever of it is stored meanwhile."""
+    changes, stored, page = tuple(track.changes), Stored(), list[StoredEntry]()
+    if not is_new(changes):
+        stored = await stored_of(store, track)
+        unsaved = entries_of(changes, stored)
         page = await store.entries(track.session_id, after=after, limit=limit)
-    unsaved = entries_of(track.changes, await stored_of(store, track))
-    behind = [entry for entry in unsaved if entry.seq > after]
+    else:
+        unsaved = entries_of(changes, stored)
+    there = {entry.key for entry in page}
+    behind = [entry for entry in unsaved if entry.seq > after and entry.key not in there]
     return (page + behind)[: max(limit, 0)]
+
+
+async def merged_position(store: Store, track: Track, key: str) -> int | None:
+    """The seq of the entry with that key, stored or not; None without it."""
+    changes, stored = tuple(track.changes), Stored()
+    if not is_new(changes):
+        seq = await store.position(track.session_id, key)
+        if seq is not None:
+            return seq
+        stored = await stored_of(store, track)
+    return next((entry.seq for entry in entries_of(changes, stored) if entry.key == key), None)
 
 
 async def copy_by_hand(

@@ -104,11 +104,10 @@ class Writer:
         self._send(Job(nothing))
 
     async def aclose(self) -> None:
-        """Finish what was sent, close the file, end the thread."""
+        """Finish what was sent, close the file, end the thread. Cancelled it is left to do so."""
         if self._thread is not None and self._thread.is_alive():
             self._queue.put(None)
-            with trio.CancelScope(shield=True):
-                await trio.to_thread.run_sync(self._thread.join)
+            await trio.to_thread.run_sync(self._thread.join, abandon_on_cancel=True)
 
     def _send(self, job: Job) -> None:
         if self._thread is None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import trio
 import trio.lowlevel
+import trio.testing
 
 from runtime.store.pulse import Pulse
 from runtime.store.storefile import StoreFile
@@ -76,6 +77,31 @@ async def test_a_commit_that_stands_still_after_quick_ones_holds_up_nothing_else
         go_on.set()
     assert ticks == 100
     assert len(seen.threads) == MANY_QUICK + 1
+
+
+async def test_a_cancel_is_heard_although_the_commit_stands_still(made: Writer):
+    """The change is made when the thread goes on, and what was sent behind it and given up is not."""
+    begun, go_on, seen, given_up = trio.Event(), threading.Event(), Seen(), Seen()
+    token = trio.lowlevel.current_trio_token()
+
+    def stand_still(connection: sqlite3.Connection) -> None:
+        token.run_sync_soon(begun.set)
+        assert go_on.wait(20)
+        seen(connection)
+
+    try:
+        with trio.fail_after(10):
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(made.run, stand_still)
+                await begun.wait()
+                nursery.start_soon(made.run, given_up)
+                await trio.testing.wait_all_tasks_blocked()
+                nursery.cancel_scope.cancel()
+        assert [len(seen.threads), nursery.cancel_scope.cancelled_caught] == [0, True]
+    finally:
+        go_on.set()
+    await made.run(seen)
+    assert [len(seen.threads), len(given_up.threads)] == [2, 0]
 
 
 async def test_a_change_that_was_cancelled_before_it_was_sent_is_not_made(made: Writer):

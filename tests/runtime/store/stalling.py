@@ -1,0 +1,65 @@
+"""A store that stands still: its writes begin, and end when it goes on or not at all. Knows no pytest."""
+
+from collections.abc import Awaitable, Callable
+
+import trio
+
+from runtime.errors import StoreError
+from runtime.store.memory import MemoryStore
+
+
+class Stalling(MemoryStore):
+    """While `stand_still` counts, a write waits; one that is given up is made when the store goes on, as by
+    a disk or a server.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked = 0
+        self._gate = trio.Event()
+        self._gate.set()
+        self._late: list[Callable[[], Awaitable[None]]] = []
+        inner, self.leases = self.leases, self
+        self._leases = inner
+
+    def stand_still(self) -> None:
+        """From now on."""
+        self._gate = trio.Event()
+
+    async def go_on(self) -> None:
+        """Make what was begun, then all else."""
+        late, self._late = self._late, []
+        for write in late:
+            try:
+                await write()
+            except StoreError:
+                continue
+        self._gate.set()
+
+    async def create_session(self, record):
+        await self._when_on(lambda: MemoryStore.create_session(self, record))
+
+    async def append(self, session_id, entries, **given):
+        await self._when_on(lambda: MemoryStore.append(self, session_id, entries, **given))
+
+    async def take(self, session_id, holder):
+        await self._when_on(None)
+        return await self._leases.take(session_id, holder)
+
+    async def release(self, lease):
+        await self._when_on(None)
+        await self._leases.release(lease)
+
+    def is_lost(self, lease):
+        return self._leases.is_lost(lease)
+
+    async def _when_on(self, write: Callable[[], Awaitable[None]] | None) -> None:
+        self.asked += 1
+        try:
+            await self._gate.wait()
+        except trio.Cancelled:
+            if write is not None:
+                self._late.append(write)
+            raise
+        if write is not None:
+            await write()
