@@ -13,6 +13,7 @@ from pathlib import Path
 
 from runtime.errors import ToolError
 from runtime.events import Noticed, Severity
+from runtime.file_access import NO_WAITING, opened
 from runtime.guidance import Guidance, orientation, room
 from runtime.keeper import HistoryKeeper, adopt
 from runtime.ports import ToolContext
@@ -148,13 +149,10 @@ def is_ours(folder: Path) -> bool:
 
 def own_file(path: Path) -> Guidance | None:
     """The user's own file; a link may lead anywhere."""
-    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
-    try:
+    with opened(path, os.O_RDONLY | NO_WAITING) as descriptor:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise ToolError("it is no regular file")
         return guidance(str(path), content(descriptor), own=True)
-    finally:
-        os.close(descriptor)
 
 
 def project_file(name: str, shown: str, context: ToolContext) -> Guidance | None:

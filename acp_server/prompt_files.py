@@ -18,6 +18,7 @@ from acp_server.config.paths import config_dir
 from acp_server.config.trust import are_prompts_trusted
 from runtime.custom_commands import CustomCommand
 from runtime.errors import ConfigError
+from runtime.file_access import NO_WAITING, reading
 
 FOLDER = "prompts"
 PROJECT_FOLDER = ".wholeturn"
@@ -109,9 +110,8 @@ def _text(path: Path, inside: Path | None) -> str:
     if inside is not None and not Path(os.path.realpath(path)).is_relative_to(inside):
         raise ValueError("it leads out of the project")
     # A pipe of that name must not hold anyone up.
-    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_CLOEXEC", 0))
-    with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+    with reading(path, NO_WAITING) as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
             raise ValueError("it is no regular file")
         data = file.read(MOST_BYTES + 1)
     if len(data) > MOST_BYTES:

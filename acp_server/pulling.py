@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from runtime.errors import WholeturnError
+from runtime.file_access import opened, reading
 from runtime.providers.local_models import KnownModel, licence_file, stored
 
 ROOM = 4
@@ -51,7 +52,7 @@ def pull(model: KnownModel, folder: Path, fetch: Fetch | None = None) -> Path:
 def digest(path: Path) -> str:
     """The file's SHA-256 in hex."""
     value = hashlib.sha256()
-    with path.open("rb") as file:
+    with reading(path) as file:
         while chunk := file.read(CHUNK):
             value.update(chunk)
     return value.hexdigest()
@@ -131,6 +132,6 @@ def _put_in_place(model: KnownModel, scratch: Path, folder: Path) -> None:
     licences = sorted((scratch / "package").glob("*.dist-info/**/LICENSE*"))
     if licences:
         os.replace(licences[0], licence_file(folder, model.name))
-    with file.open("rb+") as written:
-        os.fsync(written.fileno())
+    with opened(file, os.O_RDWR) as descriptor:
+        os.fsync(descriptor)
     os.replace(file, stored(folder, model.name))

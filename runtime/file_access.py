@@ -9,6 +9,7 @@ that descriptor until the last connection is closed.
 
 import errno
 import os
+import stat
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,13 +21,9 @@ Identity = tuple[int, int]
 StrPath = str | os.PathLike[str]
 
 _SIDE_FILES = ("-wal", "-shm")
-_QUIETLY = (
-    getattr(os, "O_CLOEXEC", 0)
-    | getattr(os, "O_BINARY", 0)
-    # A pipe or a terminal of that name must hold nobody up.
-    | getattr(os, "O_NONBLOCK", 0)
-    | getattr(os, "O_NOCTTY", 0)
-)
+_ALWAYS = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
+NO_WAITING = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOCTTY", 0)
+"""Flags for a name that need not be a regular file's: a pipe or a terminal there holds nobody up."""
 
 
 class DatabaseHeld(OSError):
@@ -100,6 +97,22 @@ def refuse_held(status: os.stat_result, path: object) -> None:
                 raise DatabaseHeld(path)
 
 
+def open_file(
+    path: StrPath, flags: int = os.O_RDONLY, mode: int = 0o666, *, dir_fd: int | None = None
+) -> int:
+    """A descriptor of the file, for `close`. Raises OSError; DatabaseHeld for one of a database open here."""
+    if _databases:
+        _refuse_by_name(path, dir_fd)
+    descriptor = os.open(path, flags | _ALWAYS, mode, dir_fd=dir_fd)
+    try:
+        # What was opened is what counts; a name may have changed its meaning since.
+        refuse_held(os.fstat(descriptor), path)
+    except DatabaseHeld:
+        close(descriptor)
+        raise
+    return descriptor
+
+
 def close(descriptor: int) -> None:
     """Close what was opened by hand, later if need be."""
     found = os.fstat(descriptor)
@@ -123,13 +136,9 @@ def close(descriptor: int) -> None:
 def opened(
     path: StrPath, flags: int = os.O_RDONLY, mode: int = 0o666, *, dir_fd: int | None = None
 ) -> Iterator[int]:
-    """A descriptor of the file. Raises OSError; DatabaseHeld for a file of a database that is open here."""
-    if _databases:
-        _refuse_by_name(path, dir_fd)
-    descriptor = os.open(path, flags | _QUIETLY, mode, dir_fd=dir_fd)
+    """A descriptor of the file. Raises as `open_file`."""
+    descriptor = open_file(path, flags, mode, dir_fd=dir_fd)
     try:
-        # What was opened is what counts; a name may have changed its meaning since.
-        refuse_held(os.fstat(descriptor), path)
         yield descriptor
     finally:
         close(descriptor)
@@ -137,7 +146,7 @@ def opened(
 
 @contextmanager
 def reading(path: StrPath, flags: int = 0, *, dir_fd: int | None = None) -> Iterator[BinaryIO]:
-    """The file as a stream of bytes. Raises as `opened`."""
+    """The file as a stream of bytes. Raises as `open_file`."""
     with (
         opened(path, os.O_RDONLY | flags, dir_fd=dir_fd) as descriptor,
         open(descriptor, "rb", closefd=False) as file,
@@ -146,17 +155,20 @@ def reading(path: StrPath, flags: int = 0, *, dir_fd: int | None = None) -> Iter
 
 
 @contextmanager
-def writing(path: StrPath, flags: int = os.O_CREAT, mode: int = 0o666) -> Iterator[BinaryIO]:
-    """The file, made or emptied, as a stream of bytes. Raises as `opened`."""
-    with opened(path, os.O_WRONLY | flags, mode) as descriptor:
+def writing(
+    path: StrPath, flags: int = os.O_CREAT, mode: int = 0o666, *, dir_fd: int | None = None
+) -> Iterator[BinaryIO]:
+    """The file, made or emptied, as a stream of bytes. Raises as `open_file`."""
+    with opened(path, os.O_WRONLY | flags, mode, dir_fd=dir_fd) as descriptor:
         # Here and not by a flag: what may not be touched is known once it is open.
-        os.ftruncate(descriptor, 0)
+        if stat.S_ISREG(os.fstat(descriptor).st_mode):
+            os.ftruncate(descriptor, 0)
         with open(descriptor, "wb", closefd=False) as file:
             yield file
 
 
 def read_text(path: StrPath, encoding: str = "utf-8", errors: str = "strict") -> str:
-    """The whole file, its lines ended by a line feed. Raises as `opened`, and UnicodeDecodeError."""
+    """The whole file, its lines ended by a line feed. Raises as `open_file`, and UnicodeDecodeError."""
     with reading(path) as file:
         text = file.read().decode(encoding, errors)
     return text.replace("\r\n", "\n").replace("\r", "\n")

@@ -7,8 +7,8 @@ namespace of process ids; elsewhere nothing is known, and a lease has to run out
 import os
 import sys
 from functools import cache
-from pathlib import Path
 
+from runtime.file_access import read_text
 from runtime.ids import new_id
 from runtime.stored import Holder
 
@@ -50,7 +50,7 @@ def _host() -> str:
 def _machine() -> str:
     """The running system and the namespace that our process id belongs to."""
     try:
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        boot = read_text("/proc/sys/kernel/random/boot_id").strip()
         return f"{boot} {os.readlink('/proc/self/ns/pid')}"
     except OSError:
         return _host()
@@ -60,7 +60,7 @@ def _started(pid: int) -> str:
     """When the process began, in a unit of the system's own; '' when that, or the process, is not known."""
     try:
         # The name, in brackets, may hold anything.
-        state, *fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        state, *fields = read_text(f"/proc/{pid}/stat").rpartition(")")[2].split()
     except (OSError, ValueError):
         return ""
     return "" if state in _DEAD_STATES else fields[18]

@@ -7,6 +7,8 @@ import os
 from functools import lru_cache
 from pathlib import Path
 
+from runtime.file_access import read_text
+
 LOCAL_KINDS = frozenset(
     ("bcachefs", "btrfs", "ext2", "ext3", "ext4", "f2fs", "overlay", "reiserfs", "tmpfs", "xfs", "zfs")
 )
@@ -19,7 +21,7 @@ def is_local(folder: str, mounts: Path = _MOUNTS) -> bool:
     """Whether a folder, links followed, is on a disk of this machine."""
     try:
         found = os.path.realpath(folder)
-        lines = mounts.read_text("utf-8", "surrogateescape").splitlines()
+        lines = read_text(mounts, errors="surrogateescape").splitlines()
     except (OSError, ValueError):
         return False
     kinds = {}

@@ -12,6 +12,8 @@ FUNCTION_LINES = 40
 PUBLIC_METHODS = 12
 ATTRIBUTES = 10
 
+WHOLE_FILES = {"read_text", "read_bytes", "write_text", "write_bytes"}
+
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 STREAMS = {"stdin", "stdout", "__stdin__", "__stdout__"}
 FD_CALLS = {"read", "write", "dup", "dup2", "fdopen", "close", "set_blocking", "set_inheritable", "open"}
@@ -146,6 +148,30 @@ def descriptor_use(call: ast.Call) -> str:
     if function.attr in FD_CALLS and call.args and is_descriptor(call.args[0]):
         return f"os.{function.attr} of descriptor {ast.unparse(call.args[0])}"
     return ""
+
+
+def hand_opened(source: str) -> list[str]:
+    """Files that are opened by name, and databases connected to, without asking `runtime/file_access.py`."""
+    return [
+        f"line {node.lineno}: {use}"
+        for node in ast.walk(ast.parse(source))
+        if isinstance(node, ast.Call) and (use := opening_use(node))
+    ]
+
+
+def opening_use(call: ast.Call) -> str:
+    """What the call opens a file with; '' when it opens none, or only wraps a descriptor that stays open."""
+    function = call.func
+    if is_name(function, "open"):
+        kept = any(word.arg == "closefd" and ast.unparse(word.value) == "False" for word in call.keywords)
+        return "" if kept else "open"
+    if not isinstance(function, ast.Attribute):
+        return ""
+    of_module = isinstance(function.value, ast.Name) and function.value.id in ("os", "io", "sqlite3", "trio")
+    if function.attr in ("open", "open_file", "connect", "fdopen"):
+        has_mode = bool(call.args) and isinstance(call.args[0], ast.Constant)
+        return ast.unparse(function) if of_module or (function.attr == "open" and has_mode) else ""
+    return function.attr if function.attr in WHOLE_FILES else ""
 
 
 def is_name(node: ast.AST, name: str) -> bool:

@@ -32,6 +32,19 @@ LAZY_ALLOWED = {
     "runtime/store/opening.py": "opens the one store that is asked for",
     "runtime/store/paths.py": "platformdirs, only when the folder is not named",
 }
+# Who may open files without `runtime/file_access.py`, and why: everywhere else it could be a store's.
+OPENING_ALLOWED = {
+    "runtime/file_access.py": "does it for all others",
+    "runtime/store/connection.py": "claims the store's file before SQLite opens it",
+    "runtime/store/lockfile.py": "the lock file, whose lock goes with its own descriptor",
+    "runtime/tools/roots.py": "folders on the way to a file",
+    "acp_server/stdio.py": "the null device",
+    "acp_server/cli/output.py": "the null device",
+    "acp_server/cli/shell.py": "files of the package",
+    "acp_server/editors/catalog.py": "files of the package",
+    "acp_server/gateway/dashboard.py": "files of the package",
+    "acp_server/demo/": "a play for people, in a process without a store",
+}
 HEAVY = ("trio", "pydantic", "orjson", "jsonrpcserver", "httpx2", "sqlite3", "yaml", "asyncio", "logging")
 
 
@@ -105,7 +118,11 @@ def test_imports_stand_at_the_top():
     assert none_of(findings(house.hidden_imports, outside(sources(*PACKAGES), LAZY_ALLOWED)))
 
 
-@pytest.mark.parametrize("table", [STREAMS_ALLOWED, LAZY_ALLOWED])
+def test_files_are_opened_beside_open_databases_with_care():
+    assert none_of(findings(house.hand_opened, outside(sources(*PACKAGES), OPENING_ALLOWED)))
+
+
+@pytest.mark.parametrize("table", [STREAMS_ALLOWED, LAZY_ALLOWED, OPENING_ALLOWED])
 def test_no_excuse_outlives_its_file(table: dict[str, str]):
     assert [name for name in table if not (ROOT / name).exists()] == []
 
@@ -158,6 +175,11 @@ SAMPLES = [
         "x = importlib.import_module('jsonrpcserver')\n",
         "",
     ),
+    (house.hand_opened, "with open(name) as file: pass\n", "open(descriptor, closefd=False)\n"),
+    (house.hand_opened, "os.open(name, flags)\n", "wires.open(stream, context)\n"),
+    (house.hand_opened, "path.open('rb')\n", "with opened(path) as descriptor: pass\n"),
+    (house.hand_opened, "path.read_bytes()\n", "read_text(path)\n"),
+    (house.hand_opened, "sqlite3.connect(path)\n", "connect(path, 1.0)\n"),
     (house.hidden_imports, "def f():\n    import os\n", "import os\n"),
 ]
 

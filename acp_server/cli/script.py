@@ -12,6 +12,7 @@ from acp_server.script.play import play
 from acp_server.script.report import closing, outcome_text
 from acp_server.script.stage import Options
 from runtime.errors import WholeturnError
+from runtime.file_access import reading
 
 INTERRUPTED = 130
 """Exit status after Ctrl-C, as shells have it."""
@@ -123,7 +124,9 @@ def _play_all(fixtures: Sequence[Path], options: Options) -> int:
     failed = 0
     for path in fixtures:
         try:
-            script = parse(path.read_bytes().decode(), str(path), str(path.resolve().parent))
+            with reading(path) as file:
+                text = file.read().decode()
+            script = parse(text, str(path), str(path.resolve().parent))
             outcome = trio.run(play, script, options)
             text, passed = outcome_text(outcome), outcome.failure is None
         except ScriptError as error:

@@ -3,7 +3,7 @@
 import argparse
 import os
 import sys
-from contextlib import aclosing
+from contextlib import AbstractContextManager, aclosing
 from functools import partial
 from pathlib import Path
 from typing import BinaryIO
@@ -13,6 +13,7 @@ from acp_server.cli.stored import found, warn_unreadable
 from acp_server.config.paths import absolute, here
 from acp_server.transcripts.transfer import exported, imported, lines_of
 from runtime.errors import WholeturnError
+from runtime.file_access import reading, writing
 from runtime.stored import SessionRecord, Store
 
 
@@ -35,7 +36,7 @@ async def to_file(store: Store, record: SessionRecord, path: Path) -> list[str]:
     """
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
+        with writing(beside, os.O_CREAT | os.O_EXCL, 0o600) as file:
             left_out = await write_all(store, record, file)
         beside.replace(path)
         return left_out
@@ -67,6 +68,6 @@ async def import_session(store: Store, given: argparse.Namespace) -> int:
     return 0
 
 
-def source(name: str) -> BinaryIO:
+def source(name: str) -> AbstractContextManager[BinaryIO]:
     """The file of that name, or stdin for `-`."""
-    return open(0 if name == "-" else name, "rb", closefd=name != "-")
+    return open(0, "rb", closefd=False) if name == "-" else reading(name)

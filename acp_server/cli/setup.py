@@ -35,6 +35,7 @@ from runtime.errors import (
     WholeturnError,
     find_error,
 )
+from runtime.file_access import read_text
 from runtime.providers import catalog
 from schemas.config_values import ProviderKind
 
@@ -179,7 +180,7 @@ def check_usable(path: Path, text: str | None) -> None:
 def write(terminal: Terminal, plan: Plan, env: Mapping[str, str]) -> int:
     """Store the key, change the file, say what is in force now. Returns the exit status."""
     path = user_file(env)
-    text = path.read_text(encoding="utf-8-sig") if path.exists() else ""
+    text = read_text(path, "utf-8-sig") if path.exists() else ""
     wanted = wanted_keys(plan, tomllib.loads(text))
     edited = with_keys(text, wanted)
     check_usable(path, edited)

@@ -28,6 +28,7 @@ from acp_server.transcripts.transfer import lines_of
 from runtime.context.catalog import trimmer_of
 from runtime.context.settings import parse_descriptor
 from runtime.errors import ConfigError, WholeturnError
+from runtime.file_access import writing
 from runtime.ports import ContextTrimmer
 from runtime.profiles import Profile, Route
 from runtime.record import TurnRecord, fold, read_turns
@@ -155,7 +156,8 @@ def tell(given: argparse.Namespace, profile: Profile, requests: list[Request]) -
     if given.html is not None:
         path = Path(absolute(given.html, here()))
         try:
-            path.write_text(page(requests, profile), encoding="utf-8")
+            with writing(path) as file:
+                file.write(page(requests, profile).encode())
         except OSError as error:
             raise WholeturnError(f"{path}: cannot be written: {error.strerror}") from None
     with printing():

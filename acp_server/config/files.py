@@ -11,6 +11,7 @@ from acp_server.config.depth import MAX_DEPTH, is_deep, long_key_line
 from acp_server.config.keys import Key, Tree, printable
 from acp_server.config.layers import Layer, Origin, Source
 from runtime.errors import ConfigError
+from runtime.file_access import NO_WAITING, reading
 
 MAX_BYTES = 256 * 1024
 
@@ -46,7 +47,8 @@ def file_origins(source: Source, name: str, text: str) -> Callable[[Key], Origin
 
 def _content(path: Path) -> bytes:
     try:
-        with open(path, "rb", opener=_without_waiting) as file:
+        # A checked-out folder may hold a pipe of that name.
+        with reading(path, NO_WAITING) as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise ConfigError(f"{printable(str(path), 4096)}: is not a regular file")
             content = file.read(MAX_BYTES + 1)
@@ -58,11 +60,6 @@ def _content(path: Path) -> bytes:
     if len(content) > MAX_BYTES:
         raise ConfigError(f"{printable(str(path), 4096)}: is larger than {MAX_BYTES} bytes")
     return content
-
-
-def _without_waiting(path: str, flags: int) -> int:
-    # A checked-out folder may hold a pipe of that name: opening it must not wait for a writer.
-    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def _text(content: bytes, name: str) -> str:

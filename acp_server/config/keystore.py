@@ -15,6 +15,7 @@ from typing import Protocol, cast
 
 from acp_server.config.paths import config_dir
 from runtime.errors import ConfigError
+from runtime.file_access import reading, writing
 
 SERVICE = "wholeturn"
 IN_KEYRING: Mapping[str, str] = {"in": "keyring"}
@@ -119,7 +120,7 @@ def _keyring() -> Keyring | None:
 def _entries(env: Mapping[str, str]) -> dict[str, dict[str, str]]:
     path = keys_file(env)
     try:
-        with open(path, encoding="utf-8") as file:
+        with reading(path) as file:
             if os.name == "posix" and os.fstat(file.fileno()).st_mode & 0o077:
                 raise ConfigError(f"{path}: others may read it; `chmod 600` it, and change the keys in it")
             content = json.load(file)
@@ -141,9 +142,8 @@ def _write(env: Mapping[str, str], entries: Mapping[str, Mapping[str, str]]) -> 
     new = path.with_suffix(f".{os.getpid()}.new")
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with open(descriptor, "w", encoding="utf-8") as file:
-            json.dump({"version": 1, "keys": entries}, file, indent=1)
+        with writing(new, os.O_CREAT | os.O_EXCL, 0o600) as file:
+            file.write(json.dumps({"version": 1, "keys": entries}, indent=1).encode())
         os.replace(new, path)
     except OSError as error:
         with suppress(OSError):

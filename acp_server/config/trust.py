@@ -14,6 +14,7 @@ from typing import NamedTuple
 from acp_server.config.keys import printable
 from acp_server.config.paths import config_dir
 from runtime.errors import ConfigError
+from runtime.file_access import read_text, writing
 
 
 class Trusted(NamedTuple):
@@ -51,10 +52,9 @@ def trust(env: Mapping[str, str], folder: str | Path, digest: str, prompts: str 
     try:
         record.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         new = record.with_suffix(f".{os.getpid()}.new")
-        descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with open(descriptor, "w", encoding="utf-8") as file:
+        with writing(new, mode=0o600) as file:
             os.chmod(new, 0o600)
-            file.write(text)
+            file.write(text.encode())
         os.replace(new, record)
     except OSError as error:
         raise ConfigError(f"{record.parent}: trust cannot be recorded: {error.strerror}") from error
@@ -101,7 +101,7 @@ def _record(env: Mapping[str, str], real: str) -> Path:
 
 def _read(record: Path) -> Trusted | None:
     try:
-        content = json.loads(record.read_text(encoding="utf-8"))
+        content = json.loads(read_text(record))
     except (OSError, ValueError, RecursionError):
         return None
     if not isinstance(content, dict):

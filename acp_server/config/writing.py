@@ -15,6 +15,7 @@ from pathlib import Path
 from acp_server.config.keys import Key, Tree, key_text, put, subtree
 from acp_server.config.locate import locate
 from runtime.errors import ConfigError
+from runtime.file_access import reading, writing
 
 Wanted = Mapping[Key, str | int | float | bool]
 """Keys with the values that they shall have."""
@@ -51,9 +52,11 @@ def write_user_file(path: Path, text: str) -> Path | None:
         there = real.exists()
         mode = real.stat().st_mode & 0o777 if there else 0o600
         if there:
-            kept.write_bytes(real.read_bytes())
+            with reading(real) as old, writing(kept) as copy:
+                copy.write(old.read())
             kept.chmod(mode)
-        new.write_text(text, encoding="utf-8")
+        with writing(new) as file:
+            file.write(text.encode())
         new.chmod(mode)
         os.replace(new, real)
     except OSError as error:

@@ -9,6 +9,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from runtime.errors import ConfigError
+from runtime.file_access import NO_WAITING, reading, writing
 
 FILE = "gateway.token"
 _BYTES = 32
@@ -46,9 +47,8 @@ def _make(path: Path) -> bool:
     draft = path.with_name(f"{path.name}.{secrets.token_hex(8)}")
     try:
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with open(descriptor, "w") as file:
-            file.write(secrets.token_urlsafe(_BYTES) + "\n")
+        with writing(draft, os.O_CREAT | os.O_EXCL, 0o600) as file:
+            file.write(f"{secrets.token_urlsafe(_BYTES)}\n".encode())
             file.flush()
             os.fsync(file.fileno())
         os.link(draft, path)
@@ -64,9 +64,9 @@ def _make(path: Path) -> bool:
 
 def _read(path: Path) -> str:
     try:
-        with open(path, opener=_no_link) as file:
+        with reading(path, os.O_NOFOLLOW | NO_WAITING) as file:
             _private(path, os.fstat(file.fileno()))
-            text = file.read(1024).strip()
+            text = file.read(1024).decode().strip()
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "it is not text"
         raise ConfigError(f"{path}: the token cannot be read: {reason}") from error
@@ -82,7 +82,3 @@ def _private(path: Path, facts: os.stat_result) -> None:
         raise ConfigError(f"{path}: belongs to someone else, who could know the token")
     if facts.st_mode & 0o077:
         raise ConfigError(f"{path}: others can read it; remove it, and a new one is made")
-
-
-def _no_link(path: str, flags: int) -> int:
-    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK)

@@ -17,6 +17,7 @@ from acp_server.script.match import Difference, compare
 from acp_server.script.stage import Failed, Options, Stage, encode, value_of
 from acp_server.script.steps import Script, Step
 from acp_server.script.waiting import any_order, expect, nothing, until
+from runtime.file_access import writing
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,11 +168,16 @@ async def _env(stage: Stage, action: steps.Env) -> None:
     stage.environment |= {name: str(stage.fill(value)) for name, value in action.values.items()}
 
 
+def _put(path: Path, text: str) -> None:
+    with writing(path) as file:
+        file.write(text.encode())
+
+
 async def _write(stage: Stage, action: steps.Write) -> None:
     path = stage.cwd / action.path
     try:
         await trio.Path(path.parent).mkdir(parents=True, exist_ok=True)
-        await trio.Path(path).write_text(str(stage.fill(action.content)), encoding="utf-8", newline="")
+        await trio.to_thread.run_sync(_put, path, str(stage.fill(action.content)))
     except OSError as error:
         raise Failed(f"{action.path} cannot be written: {error.strerror}") from error
 

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+from runtime.file_access import read_text, writing
 from runtime.permission.faults import RuleError
 from runtime.permission.rules import Rule, parse_allow, parse_rule
 
@@ -92,10 +93,9 @@ def _digest(text: str) -> str:
 
 def _write(file: Path, text: str) -> None:
     new = file.with_suffix(f".{os.getpid()}.new")
-    descriptor = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-    with open(descriptor, "w", encoding="utf-8") as stream:
+    with writing(new, mode=0o600) as stream:
         os.chmod(new, 0o600)
-        stream.write(text)
+        stream.write(text.encode())
         stream.flush()
         os.fsync(stream.fileno())
     os.replace(new, file)
@@ -112,7 +112,7 @@ def _read_all(folder: Path) -> Iterator[Answer]:
 
 def _read(file: Path) -> Answer | None:
     try:
-        content = json.loads(file.read_text(encoding="utf-8"))
+        content = json.loads(read_text(file))
         effect, text = content["effect"], content["rule"]
         if effect == "allow":
             return Answer(str(content["project"]), "allow", parse_allow(text), file)

@@ -22,6 +22,8 @@ from types import ModuleType
 from typing import Protocol, cast
 from urllib.parse import urlsplit
 
+from runtime.file_access import reading
+
 SILENT = -1
 BATCH, GPU_BATCH = 32, 512
 """Tokens of a prompt that are read in one go: between two of them a cancelled request can end."""
@@ -126,7 +128,7 @@ def load(launch: Launch) -> Engine:
 def check_file(path: Path) -> None:
     """Raises EngineError for what is no GGUF at all: the library's own error names no reason."""
     try:
-        with path.open("rb") as file:
+        with reading(path) as file:
             magic = file.read(4)
     except OSError as error:
         raise EngineError(f"cannot be read from {path}: {error.strerror}") from None

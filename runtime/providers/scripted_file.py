@@ -6,6 +6,7 @@ import orjson
 import yaml
 
 from runtime.errors import ConfigError
+from runtime.file_access import read_text
 from runtime.providers import scripted_format
 from runtime.providers.scripted_format import Script, ScriptProblem, parse_script
 
@@ -36,7 +37,7 @@ def _text(path: Path) -> str:
     try:
         if path.stat().st_size > MAX_FILE_BYTES:
             raise ConfigError(f"{path}: is larger than {MAX_FILE_BYTES // 1024**2} MiB")
-        return path.read_text(encoding="utf-8-sig")
+        return read_text(path, "utf-8-sig")
     except UnicodeDecodeError:
         raise ConfigError(f"{path}: is not UTF-8 text") from None
     except OSError as error:

@@ -8,7 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from runtime.errors import StoreError
-from runtime.file_access import DatabaseHeld, Hold, opened
+from runtime.file_access import NO_WAITING, DatabaseHeld, Hold, opened
 from runtime.store.cells import lenient
 from runtime.store.faults import StoreTrouble, TroubleKind, from_os, from_sqlite
 from runtime.store.schema import SCHEMA_VERSION, is_foreign, migrate, read_version
@@ -103,7 +103,7 @@ def is_text(path: Path) -> bool:
     if not path.is_file():
         return False
     try:
-        with opened(path) as descriptor:
+        with opened(path, os.O_RDONLY | NO_WAITING) as descriptor:
             start = os.read(descriptor, _LOOK_BYTES)
     except DatabaseHeld:
         return False  # it was looked at before it was opened

@@ -10,17 +10,11 @@ import stat
 from contextlib import suppress
 
 from runtime.errors import ToolError
+from runtime.file_access import writing
 from runtime.tools.paths import shorten
 from runtime.tools.roots import Place, explain, not_a_file, opened_parent
 
-_NEW = (
-    os.O_WRONLY
-    | os.O_CREAT
-    | os.O_EXCL
-    | getattr(os, "O_NOFOLLOW", 0)
-    | getattr(os, "O_CLOEXEC", 0)
-    | getattr(os, "O_BINARY", 0)
-)
+_NEW = os.O_CREAT | os.O_EXCL | getattr(os, "O_NOFOLLOW", 0)
 
 
 def put_file(place: Place, data: bytes, expected: os.stat_result | None) -> None:
@@ -44,13 +38,13 @@ def _replace(
     # Beside the old one, so that it is on the same file system.
     new = os.path.join(os.path.dirname(name), f".{secrets.token_hex(8)}.new")
     # A mode of its own would close a new file to those whom the user's mask lets in.
-    descriptor = os.open(new, _NEW, 0o666 if expected is None else 0o600, dir_fd=folder)
+    mode = 0o666 if expected is None else 0o600
     try:
-        with open(descriptor, "wb") as file:
+        with writing(new, _NEW, mode, dir_fd=folder) as file:
             file.write(data)
             file.flush()
-            _inherit(descriptor, expected)
-            os.fsync(descriptor)
+            _inherit(file.fileno(), expected)
+            os.fsync(file.fileno())
         # As late as can be: what came to stand there meanwhile is not overwritten.
         _check(place, folder, name, expected)
         os.replace(new, name, src_dir_fd=folder, dst_dir_fd=folder)

@@ -8,10 +8,11 @@ import stat
 import time
 from dataclasses import dataclass
 
+from runtime.file_access import NO_WAITING, reading
 from runtime.tools.globs import Rule, rules, verdict
 
 IGNORE_FILES = (".gitignore", ".ignore")
-_READ = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+_READ = getattr(os, "O_NOFOLLOW", 0) | NO_WAITING
 _LIMIT = 1024 * 1024
 _SETTLED_NS = 2_000_000_000
 _MOST_FOLDERS = 4096
@@ -92,9 +93,8 @@ def lines_of(path: str) -> list[str]:
 def read_file(path: str, limit: int, *, complain: bool = False) -> bytes:
     """A file's bytes; none for one that is larger, special or a link. complain: raise OSError, else none."""
     try:
-        descriptor = os.open(path, _READ)
-        with open(descriptor, "rb") as file:
-            status = os.fstat(descriptor)
+        with reading(path, _READ) as file:
+            status = os.fstat(file.fileno())
             if not stat.S_ISREG(status.st_mode) or status.st_size > limit:
                 return b""
             return file.read(limit)

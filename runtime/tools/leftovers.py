@@ -10,6 +10,8 @@ import signal
 from collections.abc import Iterator
 from contextlib import suppress
 
+from runtime.file_access import reading
+
 MARK = "WHOLETURN_CALL"
 """Names the call in the environment of its processes."""
 _ROUNDS = 5
@@ -64,7 +66,7 @@ def _has_mark(pid: int, mark: str) -> bool:
 
 def _read(path: str) -> bytes:
     try:
-        with open(path, "rb") as file:
+        with reading(path) as file:
             return file.read()
     except OSError:
         return b""

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from runtime.errors import ToolError
+from runtime.file_access import NO_WAITING, DatabaseHeld, close, open_file
 from runtime.ports import ToolContext
 from runtime.tools.paths import absolute, below, quote, relative, shorten
 
@@ -22,13 +23,7 @@ _NOFOLLOW = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 _STEP = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0) | _NOFOLLOW
 _FOLDER = os.O_RDONLY | getattr(os, "O_DIRECTORY", 0) | _NOFOLLOW
 # Non-blocking, and no controlling terminal: a FIFO or tty swapped in after the check must not hold us.
-_FILE = (
-    os.O_RDONLY
-    | _NOFOLLOW
-    | getattr(os, "O_NONBLOCK", 0)
-    | getattr(os, "O_NOCTTY", 0)
-    | getattr(os, "O_BINARY", 0)
-)
+_FILE = os.O_RDONLY | _NOFOLLOW | NO_WAITING
 _HAS_DIR_FD = os.open in os.supports_dir_fd and os.scandir in os.supports_fd
 
 _KINDS = (
@@ -153,7 +148,7 @@ def opened_file(place: Place) -> Iterator[int]:
     try:
         yield descriptor
     finally:
-        os.close(descriptor)
+        close(descriptor)
 
 
 @contextmanager
@@ -178,6 +173,8 @@ def opened_folder(place: Place) -> Iterator[int | str]:
 
 def explain(shown: str, error: OSError, done: str = "read") -> str:
     """One sentence for an error of the system about the place shown. done: what was to be done with it."""
+    if isinstance(error, DatabaseHeld):
+        return f"{shorten(shown)} may not be {done}: it belongs to the session store, which is in use"
     reason = _REASONS.get(error.errno or 0, f"cannot be {{done}} ({error.strerror or 'unknown error'})")
     return f"{shorten(shown)} {reason.format(done=done)}"
 
@@ -190,11 +187,11 @@ def _open_checked(place: Place) -> int:
         before = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
         if not stat.S_ISREG(before):
             raise ToolError(not_a_file(place, before))
-        descriptor = os.open(name, _FILE, dir_fd=folder)
+        descriptor = open_file(name, _FILE, dir_fd=folder)
     # And once more on what was really opened.
     after = os.fstat(descriptor).st_mode
     if not stat.S_ISREG(after):
-        os.close(descriptor)
+        close(descriptor)
         raise ToolError(not_a_file(place, after))
     return descriptor
 
