@@ -11,9 +11,14 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from tests.locks import LockAsker
+from tests.hand_opened import Watch
+from tests.locks import LockAsker, lock_asker
 
 ROOT = Path(__file__).resolve().parent.parent
+
+HAND_OPENED: list[str] = []
+WATCH = Watch(HAND_OPENED.append)
+WATCH.install()
 
 # Machines under load miss any deadline, so there is none: a hang is what the test's own bounds are for.
 settings.register_profile("default", max_examples=100, deadline=None)
@@ -57,9 +62,29 @@ def mock_model() -> Iterator[Callable[..., str]]:
         yield lambda **config: stack.enter_context(mock_model_process(config))
 
 
-@pytest.fixture(scope="session")
-def lock_asker() -> Iterator[LockAsker]:
+@pytest.fixture(scope="session", name="lock_asker")
+def _lock_asker() -> LockAsker:
     """Asks who has a file locked."""
-    asker = LockAsker()
-    yield asker
-    asker.close()
+    return lock_asker()
+
+
+@pytest.fixture(scope="session")
+def hand_opened_log(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """What processes that tests start say of files that were opened by hand."""
+    log = tmp_path_factory.mktemp("guard") / "hand_opened.log"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("HAND_OPENED_LOG", str(log))
+        patch.setenv("PYTHONPATH", str(ROOT / "tests" / "guarded"), prepend=os.pathsep)
+        yield log
+
+
+@pytest.fixture(autouse=True)
+def _no_open_store_is_opened_by_hand(request: pytest.FixtureRequest, hand_opened_log: Path) -> Iterator[None]:
+    """Fails a test in which that happens, unless it is marked `opens_stores`: it shows what comes of it."""
+    WATCH.forget()
+    HAND_OPENED.clear()
+    hand_opened_log.write_text("")
+    yield
+    told = "\n".join(HAND_OPENED) + hand_opened_log.read_text()
+    if told and request.node.get_closest_marker("opens_stores") is None:
+        pytest.fail(told, pytrace=False)

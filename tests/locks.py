@@ -1,12 +1,19 @@
-"""Who has a file locked, as another process sees it, and which files a test opens behind SQLite's back.
+"""Who has a file locked, as another process sees it; a store that is asked about its file after each call.
 
 A process cannot see its own locks; so a child that lives as long as the tests asks the system for it.
 """
 
+import atexit
 import os
 import subprocess
 import sys
+from collections.abc import Callable
+from functools import cache, wraps
+from inspect import iscoroutinefunction
 from pathlib import Path
+from typing import Any, cast
+
+from runtime.stored import Store
 
 _ASKER = """
 import fcntl, os, struct, sys
@@ -55,3 +62,40 @@ class LockAsker:
         assert self._child.stdin is not None
         with self._child:
             self._child.stdin.close()
+
+
+@cache
+def lock_asker() -> LockAsker:
+    """The one of this process."""
+    asker = LockAsker()
+    atexit.register(asker.close)
+    return asker
+
+
+class _Checked:
+    """What lies behind it, and after each call that succeeded the question who has the file locked."""
+
+    def __init__(self, inner: object, path: Path) -> None:
+        self._inner = inner
+        self._path = path
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._inner, name)
+        if name == "leases":
+            return _Checked(found, self._path)
+        return self._asking(found) if iscoroutinefunction(found) and name != "aclose" else found
+
+    def _asking(self, call: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(call)
+        async def asking(*given: object, **named: object) -> Any:
+            answer = await call(*given, **named)
+            free = [name for name in (self._path, f"{self._path}-shm") if not lock_asker().holder(name)]
+            assert free == [], f"{call.__name__} left no lock on {free}"
+            return answer
+
+        return asking
+
+
+def locked(make: Callable[[Path], Store], path: Path) -> Store:
+    """A store over the file, which must have it locked after each call of the port."""
+    return cast(Store, _Checked(make(path), path))

@@ -1,6 +1,7 @@
 """What every store must do, whatever it is made of. Knows the port only."""
 
 from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from runtime.store.postgres import PostgresStore
 from runtime.store.resilient import ResilientStore
 from runtime.store.sqlite import SqliteStore
 from runtime.stored import UNCHANGED, HeadChange, SessionRecord, Store, StoredEntry
+from tests.locks import locked
 from tests.postgres import address_of
 
 MakeStore = Callable[[Path], Store]
@@ -44,10 +46,12 @@ class RefusingStore(MemoryStore):
 STORES: dict[str, MakeStore] = {
     "memory": lambda _folder: MemoryStore(),
     "memory-by-name": lambda _folder: open_store("memory", on_trouble=fail),
-    "sqlite": lambda folder: SqliteStore(folder / "s.db", on_repair=fail),
-    "resilient-sqlite": lambda folder: open_store(folder / "s.db", on_trouble=fail),
+    "sqlite": lambda folder: locked(partial(SqliteStore, on_repair=fail), folder / "s.db"),
+    "resilient-sqlite": lambda folder: locked(partial(open_store, on_trouble=fail), folder / "s.db"),
     "resilient-in-trouble": lambda _folder: ResilientStore(RefusingStore(), on_trouble=lambda _told: None),
-    "eager-sqlite": lambda folder: open_store(str(folder / "s.db"), on_trouble=fail, eager=True),
+    "eager-sqlite": lambda folder: locked(
+        lambda path: open_store(str(path), on_trouble=fail, eager=True), folder / "s.db"
+    ),
     "postgres": lambda folder: PostgresStore(address_of(folder)),
     "resilient-postgres": lambda folder: open_store(address_of(folder), on_trouble=fail),
 }

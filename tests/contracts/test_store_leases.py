@@ -16,6 +16,7 @@ from runtime.store.resilient import ResilientStore
 from runtime.store.sqlite import SqliteStore
 from runtime.stored import HeadChange, Holder, Lease, Store
 from tests.contracts.test_store_contract import entry, fail, ids, keys, marked, record
+from tests.locks import locked
 from tests.postgres import address_of
 
 GONE = new_holder("Gone")._replace(pid=2**22 + 1)
@@ -33,9 +34,12 @@ class Clock:
 
 STORES: dict[str, Callable[[Path, Clock], Store]] = {
     "memory": lambda _folder, clock: MemoryStore(clock),
-    "sqlite": lambda folder, clock: SqliteStore(folder / "s.db", on_repair=fail, clock=clock),
-    "resilient-sqlite": lambda folder, clock: ResilientStore(
-        SqliteStore(folder / "s.db", on_repair=fail, clock=clock), on_trouble=fail
+    "sqlite": lambda folder, clock: locked(
+        lambda path: SqliteStore(path, on_repair=fail, clock=clock), folder / "s.db"
+    ),
+    "resilient-sqlite": lambda folder, clock: locked(
+        lambda path: ResilientStore(SqliteStore(path, on_repair=fail, clock=clock), on_trouble=fail),
+        folder / "s.db",
     ),
     "postgres": lambda folder, clock: PostgresStore(address_of(folder), clock=clock),
     "resilient-postgres": lambda folder, clock: ResilientStore(

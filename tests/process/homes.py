@@ -26,7 +26,7 @@ runtime_profile = "mine"
 [acp]
 {acp}
 """
-KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "COVERAGE_PROCESS_START")
+KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "COVERAGE_PROCESS_START", "PYTHONPATH", "HAND_OPENED_LOG")
 
 
 class Home:
