@@ -8,9 +8,12 @@ import hashlib
 import os
 import pwd
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from functools import cache
 from pathlib import Path
 from urllib.parse import quote
@@ -79,6 +82,20 @@ class Server:
                 self._process.send_signal(2)
             self._process.wait(_WAIT_SECONDS)
             self._process = None
+
+    @contextmanager
+    def standing_still(self) -> Iterator[None]:
+        """Nothing of it runs meanwhile: its connections stay, and nobody answers."""
+        assert self._process is not None
+        every = [self._process.pid, *_children(self._process.pid)]
+        try:
+            for pid in every:
+                os.kill(pid, signal.SIGSTOP)
+            yield
+        finally:
+            for pid in every:
+                with suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGCONT)
 
     def remove(self) -> None:
         """End it and leave nothing."""
@@ -158,6 +175,17 @@ def address_of(folder: Path) -> str:
     schema = "t" + hashlib.sha256(str(folder).encode()).hexdigest()[:16]
     ask(shared(), f"CREATE SCHEMA IF NOT EXISTS {schema}")
     return f"{shared()}&options=-csearch_path%3D{schema}"
+
+
+def _children(pid: int) -> list[int]:
+    """The processes that a process started, those that ended meanwhile left out."""
+    found = []
+    for status in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(OSError):
+            # Behind the name, which may hold anything, stand the state and the parent.
+            if int(status.read_text().rpartition(")")[2].split()[1]) == pid:
+                found.append(int(status.parent.name))
+    return found
 
 
 def _user(name: str) -> pwd.struct_passwd | None:

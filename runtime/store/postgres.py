@@ -1,7 +1,7 @@
 """The Store port over a PostgreSQL database. Knows which thread does what; the SQL is elsewhere.
 
 The driver blocks and is called in worker threads. A change that was begun is finished whatever its caller
-does; a read is left to itself when its caller is cancelled.
+does, who is held up by it for a moment at most; a read is left to itself when its caller is cancelled.
 """
 
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -15,13 +15,15 @@ import trio
 
 from runtime.store import postgres_changes as changes
 from runtime.store import postgres_queries as queries
+from runtime.store.address import masked
 from runtime.store.cursor import decode
-from runtime.store.faults import closed
+from runtime.store.faults import StoreTrouble, TroubleKind, closed
 from runtime.store.leasing import LEASE_SECONDS
 from runtime.store.postgres_leases import Heartbeat, PostgresLeases
 from runtime.store.postgres_link import CONNECTIONS, Link
 from runtime.store.postgres_schema import Connection
 from runtime.store.postgres_watch import PostgresWatch
+from runtime.store.threads import Threads
 from runtime.store.watching import Changed, Watchers
 from runtime.stored import (
     UNCHANGED,
@@ -38,6 +40,8 @@ T = TypeVar("T")
 
 _IDLE_SECONDS = 5.0
 """How long a process that stands still keeps a session locked; its lease takes longer to run out."""
+_READ_SLACK_SECONDS = 5.0
+"""How much longer than a statement may take a read is waited for: the server may not be there to end it."""
 
 
 class PostgresStore:
@@ -62,13 +66,17 @@ class PostgresStore:
         self._heartbeat = Heartbeat(self._link, lease_seconds)
         self.leases: Leases = PostgresLeases(self._write, self._heartbeat, clock, lease_seconds)
         self._limiter = trio.CapacityLimiter(CONNECTIONS)
+        self._threads = Threads(self._limiter)
+        self._read_seconds = statement_seconds + _READ_SLACK_SECONDS
         self._watchers = Watchers()
         self._closed = False
 
     async def create_session(self, record: SessionRecord) -> None:
         """See the port."""
         tries = count()
-        await self._write(lambda found: changes.create(found, record, again=next(tries) > 0))
+        await self._write(
+            lambda found: changes.create(found, record, again=next(tries) > 0), record.session_id
+        )
 
     async def session(self, session_id: str) -> SessionRecord | None:
         """See the port."""
@@ -89,7 +97,7 @@ class PostgresStore:
     ) -> None:
         """See the port."""
         given = partial(changes.append, entries=tuple(entries), head=head, lease=lease, clock=self._clock)
-        await self._write(partial(given, session_id=session_id), self._link.run)
+        await self._write(partial(given, session_id=session_id), session_id, self._link.run)
 
     async def entries(self, session_id: str, *, after: int = 0, limit: int = 500) -> list[StoredEntry]:
         """See the port."""
@@ -118,13 +126,14 @@ class PostgresStore:
             found = changes.delete(connection, _id(session_id), self._clock) or found
             return found
 
-        return await self._write(work)
+        return await self._write(work, session_id)
 
     async def fork_session(self, record: SessionRecord, source_id: str, *, up_to: int) -> None:
         """See the port."""
         tries = count()
         await self._write(
-            lambda found: changes.fork(found, record, _id(source_id), up_to, again=next(tries) > 0)
+            lambda found: changes.fork(found, record, _id(source_id), up_to, again=next(tries) > 0),
+            record.session_id,
         )
 
     async def purge(self, older_than: str) -> int:
@@ -152,8 +161,7 @@ class PostgresStore:
         """See the port."""
         self._closed = True
         self._watchers.end()
-        with trio.CancelScope(shield=True):
-            await trio.to_thread.run_sync(self._close)
+        await Threads(trio.CapacityLimiter(1)).run(self._close)
 
     def _close(self) -> None:
         self._heartbeat.stop()
@@ -162,18 +170,19 @@ class PostgresStore:
     async def _write(
         self,
         work: Callable[[Connection], T],
+        session_id: str = "",
         run: Callable[[Callable[[Connection], T]], T] | None = None,
     ) -> T:
         self._refuse_when_closed()
-        answer = await trio.to_thread.run_sync(run or self._link.write, work, limiter=self._limiter)
-        await trio.lowlevel.checkpoint_if_cancelled()
-        return answer
+        return await self._threads.run(partial(run or self._link.write, work), session_id)
 
     async def _read(self, query: Callable[[Connection], T]) -> T:
         self._refuse_when_closed()
-        return await trio.to_thread.run_sync(
-            self._link.run, query, limiter=self._limiter, abandon_on_cancel=True
-        )
+        with trio.move_on_after(self._read_seconds):
+            return await trio.to_thread.run_sync(
+                self._link.run, query, limiter=self._limiter, abandon_on_cancel=True
+            )
+        raise StoreTrouble(TroubleKind.STALLED, masked(self._link.address))
 
     def _refuse_when_closed(self) -> None:
         if self._closed:

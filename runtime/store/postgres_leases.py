@@ -33,6 +33,7 @@ _RENEW = (
 _NO_SYNC = "SET LOCAL synchronous_commit = off"
 _RENEWALS = LEASE_SECONDS / RENEW_SECONDS
 """Renewals within the time of a lease."""
+_STOPPING_SECONDS = 5.0
 _SOON = 6
 """A renewal that failed is tried again after this part of the time between two."""
 
@@ -59,10 +60,10 @@ class Heartbeat(HeldLeases):
             self._thread.start()
 
     def stop(self) -> None:
-        """Renew nothing more; waits for the renewal that is going on."""
+        """Renew nothing more; waits for the renewal that is going on, unless the server stands still."""
         self._stop.set()
         if self._thread is not None:
-            self._thread.join()
+            self._thread.join(_STOPPING_SECONDS)
 
     def _beat(self) -> None:
         every = self._seconds / _RENEWALS

@@ -5,7 +5,9 @@ each session's row says in which transaction it was changed last, and all transa
 the last good look are looked at again.
 """
 
+from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from typing import NamedTuple
 
 import psycopg
@@ -15,6 +17,7 @@ from runtime.errors import StoreError
 from runtime.store.postgres_errors import translate
 from runtime.store.postgres_link import Link
 from runtime.store.postgres_schema import CHANNEL, Connection
+from runtime.store.threads import Threads
 from runtime.store.watching import Watcher
 
 _CHECK_SECONDS = 10.0
@@ -46,11 +49,16 @@ class Ear(NamedTuple):
         return taken
 
 
+_Answer = tuple[Ear, int, tuple[str, ...]]
+"""Who listens, how far it knows all, and which sessions changed since the one before it."""
+
+
 class PostgresWatch:
     """One who watches."""
 
     def __init__(self, link: Link) -> None:
         self._link = link
+        self._threads = Threads(trio.CapacityLimiter(1))
         self._ear: Ear | None = None
         # Two looks back: a notice of what was over at the last look may still be on its way.
         self._marks = (0, 0)
@@ -84,7 +92,9 @@ class PostgresWatch:
 
     async def _check(self, ear: Ear, watcher: Watcher) -> None:
         if trio.current_time() >= self._due and not watcher.ended:
-            mark = await trio.to_thread.run_sync(_mark, ear.connection)
+            # Not ours while it is asked: who is cancelled meanwhile comes back with another one.
+            self._ear = None
+            self._ear, mark, _ = await self._in_thread(partial(_still_there, ear))
             self._marks = (self._marks[1], mark)
             self._put_off(_CHECK_SECONDS)
         if heard := ear.take():
@@ -102,10 +112,29 @@ class PostgresWatch:
                 watcher.add(missed)
 
     async def _listen(self, since: int | None) -> tuple[str, ...]:
-        self._ear, mark, missed = await trio.to_thread.run_sync(_listening, self._link, since)
+        self._ear, mark, missed = await self._in_thread(partial(_listening, self._link, since))
         self._marks = (mark, mark)
         self._put_off(_CHECK_SECONDS)
         return missed
+
+    async def _in_thread(self, ask: Callable[[], _Answer]) -> _Answer:
+        """What the server says. Who is cancelled leaves the connection to the thread."""
+        left = False
+        answers: list[_Answer] = []
+
+        def work() -> _Answer:
+            answers.append(ask())
+            if left:
+                answers[0][0].connection.close()
+            return answers[0]
+
+        try:
+            return await self._threads.run(work)
+        except trio.Cancelled:
+            left = True
+            if answers:
+                answers[0][0].connection.close()
+            raise
 
     def _put_off(self, seconds: float) -> None:
         self._due = trio.current_time() + seconds
@@ -129,7 +158,16 @@ def _mark(connection: Connection) -> int:
     return int(row[0]) if row else 0
 
 
-def _listening(link: Link, since: int | None) -> tuple[Ear, int, tuple[str, ...]]:
+def _still_there(ear: Ear) -> _Answer:
+    """The same ear, and how far it knows all."""
+    try:
+        return ear, _mark(ear.connection), ()
+    except psycopg.Error:
+        ear.connection.close()
+        raise
+
+
+def _listening(link: Link, since: int | None) -> _Answer:
     """One who listens, how far it knows all, and what changed since the mark of the one before."""
     connection = link.connect()
     heard: list[str] = []

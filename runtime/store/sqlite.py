@@ -143,7 +143,9 @@ class SqliteStore:
         """See the port. Other processes' changes are seen after a tenth of a second."""
         self._refuse_when_closed()
         await self._open()
-        watch = import_module("runtime.store.sqlite_watch").SqliteWatch(self._in_thread)
+        # What it compared it has told: no look may be left half way.
+        look = partial(self._in_thread, to_the_end=True)
+        watch = import_module("runtime.store.sqlite_watch").SqliteWatch(look)
         with self._watchers.joined() as watcher:
             await watch.compare()
             yield Changed(watcher, watch.look)
@@ -212,10 +214,10 @@ class SqliteStore:
             return trouble
         return None
 
-    async def _in_thread(self, query: Callable[[sqlite3.Connection], T]) -> T:
+    async def _in_thread(self, query: Callable[[sqlite3.Connection], T], *, to_the_end: bool = False) -> T:
         try:
             return await trio.to_thread.run_sync(
-                self._readers.run, query, limiter=self._limiter, abandon_on_cancel=True
+                self._readers.run, query, limiter=self._limiter, abandon_on_cancel=not to_the_end
             )
         except (sqlite3.Error, UnicodeEncodeError) as error:
             raise translate(error, self._file.path) from error
