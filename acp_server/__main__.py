@@ -25,7 +25,7 @@ def _run(arguments: list[str]) -> int:
         from acp_server.cli.main import run
 
         return run(arguments)
-    from acp_server.start import start
+    from acp_server.start.start import start
 
     return start()
 

@@ -3,15 +3,26 @@
 `__init__.pyi` beside it tells type checkers what there is.
 """
 
-from importlib import import_module
+from pathlib import Path
 
 __all__ = ["Agent", "Answer", "AsyncioAgent", "FunctionTool", "TrioThread", "on_loop"]
 
-_PLACES = {"AsyncioAgent": "asyncio_agent", "TrioThread": "bridge", "on_loop": "bridge"}
+# Programs import `runtime.model` and a few more by the names that earlier releases documented.
+__path__.append(str(Path(__file__).parent / "embed" / "former_names"))
 
 
 def __getattr__(name: str) -> object:
     """What embedders use, loaded when it is first asked for."""
-    if name in __all__:
-        return getattr(import_module(f"runtime.{_PLACES.get(name, 'agent')}"), name)
+    if name in ("Agent", "Answer", "FunctionTool"):
+        from runtime.embed import agent
+
+        return getattr(agent, name)
+    if name == "AsyncioAgent":
+        from runtime.embed.asyncio_agent import AsyncioAgent
+
+        return AsyncioAgent
+    if name in ("TrioThread", "on_loop"):
+        from runtime.embed import trio_thread
+
+        return getattr(trio_thread, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,6 +1,6 @@
-from runtime.agent import Agent as Agent
-from runtime.agent import Answer as Answer
-from runtime.agent import FunctionTool as FunctionTool
-from runtime.asyncio_agent import AsyncioAgent as AsyncioAgent
-from runtime.bridge import TrioThread as TrioThread
-from runtime.bridge import on_loop as on_loop
+from runtime.embed.agent import Agent as Agent
+from runtime.embed.agent import Answer as Answer
+from runtime.embed.agent import FunctionTool as FunctionTool
+from runtime.embed.asyncio_agent import AsyncioAgent as AsyncioAgent
+from runtime.embed.trio_thread import TrioThread as TrioThread
+from runtime.embed.trio_thread import on_loop as on_loop

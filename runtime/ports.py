@@ -9,11 +9,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal, Protocol
 
-from runtime.events import Event, FileDiff, Location, ToolCallStarted, ToolKind
-from runtime.iterations import Iteration, TrimView
-from runtime.model import ModelRequest, Part
-from runtime.rows import ToolSpec
-from runtime.seen import SeenFiles
+from runtime.history.rows.tool_rounds import Iteration, TrimView
+from runtime.values.events import Event, FileDiff, Location, ToolCallStarted, ToolKind
+from runtime.values.model import ModelRequest, Part
+from runtime.values.rows import ToolSpec
+from runtime.values.seen_files import SeenFiles
 
 # ---------------------------------------------------------------- provider
 

@@ -19,13 +19,13 @@ from pydantic_core.core_schema import (
     typed_dict_schema,
 )
 
-from schemas.config_gateway import GatewaySection
 from schemas.config_values import (
     Address,
     Count,
     CounterName,
     DroppedTurns,
     Flag,
+    GatewaySection,
     HeaderName,
     HeaderValue,
     HistoryUnit,
@@ -220,7 +220,7 @@ class PermissionsSection(TypedDict, total=False):
 
 
 class ConfigFile(TypedDict, total=False):
-    """The whole file. redact: regular expressions, see `runtime.redaction`."""
+    """The whole file. redact: regular expressions, see `runtime.setup.redaction`."""
 
     default_agent: Line
     store: Line

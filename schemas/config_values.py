@@ -1,6 +1,6 @@
-"""The values of the settings file: what each kind of them may be. Knows no key and no section."""
+"""The settings file's values, what each kind of them may be; the keys of `[gateway]`. Knows no default."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypedDict
 
 from pydantic_core import CoreSchema, PydanticCustomError
 from pydantic_core.core_schema import (
@@ -67,3 +67,23 @@ CounterName = Literal["heuristic", "byte-classes", "o200k_base", "cl100k_base"]
 PermissionMode = Literal["ask", "accept_edits", "plan", "yolo"]
 TrimUpdates = Literal["always", "negotiated", "off"]
 VisibleNotice = Literal["auto", "always", "never"]
+
+
+class GatewaySection(TypedDict, total=False):
+    """[gateway]: where `wholeturn gateway` listens, who may come, and how much of it.
+
+    allowed_hosts: names it is reached by beside its own address. allowed_origins: of pages beside its own.
+    max_message_bytes: of one WebSocket message. detached_turn_seconds: how long a turn goes on when the last
+    client of its session has gone.
+    """
+
+    host: Line
+    port: Port
+    tls_cert: Line
+    tls_key: Line
+    allowed_hosts: list[HostName]
+    allowed_origins: list[WebOrigin]
+    max_connections: Positive
+    max_message_bytes: MessageBytes
+    requests_per_second: Positive
+    detached_turn_seconds: Count

@@ -8,13 +8,13 @@ from typing import Annotated, Literal, get_args
 
 from pydantic import ConfigDict, Field, TypeAdapter
 
-from schemas.records import CallRecord as CallRecord
-from schemas.records import RequestRecord as RequestRecord
-from schemas.records import RouteRecord as RouteRecord
-from schemas.records import SizesRecord as SizesRecord
-from schemas.records import UsageRecord as UsageRecord
+from schemas.session_state import CallRecord as CallRecord
+from schemas.session_state import RequestRecord as RequestRecord
+from schemas.session_state import RouteRecord as RouteRecord
 from schemas.session_state import SessionState as SessionState
+from schemas.session_state import SizesRecord as SizesRecord
 from schemas.session_state import Step as Step
+from schemas.session_state import UsageRecord as UsageRecord
 
 Outcome = Literal["done", "cancelled", "error", "no_model", "refused"]
 TokenSource = Literal["estimate", "calibrated", "provider"]

@@ -16,14 +16,14 @@ from bench_rig import Rig
 from bench_table import Row as Line
 from bench_table import median
 from mock_text import prose
-from runtime.agent import Agent, FunctionTool
-from runtime.clock import utc_now
-from runtime.model import CallPart, ModelRequest, Part, StopPart, TextPart
-from runtime.rows import ToolCall
-from runtime.store.postgres import PostgresStore
-from runtime.store.sqlite import SqliteStore
-from runtime.stored import SessionRecord, Store
-from tests.postgres import Server, programs
+from runtime.embed.agent import Agent, FunctionTool
+from runtime.store.postgres.store import PostgresStore
+from runtime.store.sqlite.store import SqliteStore
+from runtime.values.ids_and_time import utc_now
+from runtime.values.model import CallPart, ModelRequest, Part, StopPart, TextPart
+from runtime.values.rows import ToolCall
+from runtime.values.stored import SessionRecord, Store
+from tests.support.postgres import Server, programs
 
 AT_ONCE = 16
 """Sessions of one process that work at the same time."""

@@ -12,14 +12,12 @@ from bench_rig import Rig
 from bench_table import Row as Line
 from bench_table import median
 from mock_text import prose
-from runtime.history.compose import Composed, compose
-from runtime.history.turns import History
-from runtime.model import (
-    ModelRequest,
-)
-from runtime.profiles import Profile, Route
-from runtime.providers.openai_request import CODEC, BodyShape, BodyWriter
-from runtime.rows import Row, ToolCall
+from runtime.history.live.history import History
+from runtime.history.request.compose import Composed, compose
+from runtime.providers.openai_chat.request import CODEC, BodyShape, BodyWriter
+from runtime.values.model import ModelRequest
+from runtime.values.profiles import Profile, Route
+from runtime.values.rows import Row, ToolCall
 
 SYSTEM = "You are a careful assistant."
 ROUTE = Route(provider="bench", model="bench", context_window=None)

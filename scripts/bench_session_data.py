@@ -11,8 +11,8 @@ from pathlib import Path
 import trio
 
 from mock_text import prompt_text, prose, reply_text
-from runtime.store.sqlite import SqliteStore
-from runtime.stored import HeadChange, SessionRecord, StoredEntry
+from runtime.store.sqlite.store import SqliteStore
+from runtime.values.stored import HeadChange, SessionRecord, StoredEntry
 
 LONG = "sess_bench_long"
 EMPTY = "sess_bench_empty"

@@ -1,4 +1,4 @@
-"""Makes the manual page and the shells' completions out of the command line: `acp_server/shell/`.
+"""Makes the manual page and the shells' completions out of the command line: `acp_server/programs/shell/`.
 
 usage: .venv/bin/python scripts/shell_files.py     writes them; `scripts/fix` does it, too
 
@@ -17,10 +17,10 @@ import shtab
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
+from acp_server.cli.completion import SHELLS  # noqa: E402
 from acp_server.cli.main import make_parser  # noqa: E402
-from acp_server.cli.shell import SHELLS  # noqa: E402
 
-FOLDER = ROOT / "acp_server" / "shell"
+FOLDER = ROOT / "acp_server" / "programs" / "shell"
 SHARED = "settings"
 """The group of options that many commands have; the page names them once."""
 PATHS = {"FILE": shtab.FILE, "PATH": shtab.FILE, "DIR": shtab.DIRECTORY, "CWD": shtab.DIRECTORY}

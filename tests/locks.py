@@ -13,7 +13,7 @@ from inspect import iscoroutinefunction
 from pathlib import Path
 from typing import Any, cast
 
-from runtime.stored import Store
+from runtime.values.stored import Store
 
 _ASKER = """
 import fcntl, os, struct, sys

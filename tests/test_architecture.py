@@ -8,42 +8,46 @@ from pathlib import Path
 
 import pytest
 
-from tests import house
+from tests.support import house
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGES = ("acp_server", "runtime", "schemas")
 
 # Who may touch the standard streams, and why. In the server only stdio.py may: the wire is theirs.
 STREAMS_ALLOWED = {
-    "acp_server/stdio.py": "moves the descriptors out of everyone's way",
+    "acp_server/wire/stdio.py": "moves the descriptors out of everyone's way",
     "acp_server/cli/": "commands for people, never the server",
-    "acp_server/demo/": "a play for people, in a process of its own",
-    "runtime/tools/search_worker.py": "a child process with pipes of its own",
+    "acp_server/programs/demo/": "a play for people, in a process of its own",
+    "runtime/tools/search/worker.py": "a child process with pipes of its own",
     "runtime/mcp/guard_worker.py": "a child process with a pipe of its own",
 }
 # Who may import inside a function, and why. Everywhere else an import stands at the top.
 LAZY_ALLOWED = {
     "acp_server/__main__.py": "the server or a command, never both",
-    "acp_server/start.py": "the first answer goes out before the heavy imports",
+    "acp_server/start/start.py": "the first answer goes out before the heavy imports",
     "acp_server/cli/": "each command loads only what it needs",
     "acp_server/config/": "only what the given files call for",
-    "acp_server/app.py": "picks implementations by name",
-    "runtime/tools/fetch_url.py": "the HTTP client, only when a page is fetched",
+    "acp_server/app/app.py": "picks implementations by name",
+    "acp_server/methods/v1/table.py": "what a request is made of, when the model is tried",
+    "acp_server/methods/versions.py": "the draft of ACP v2, for a client that asks for it",
+    "runtime/__init__.py": "what a program asks for, and no more",
+    "runtime/store/sqlite/__init__.py": "what a program asks for, and no more",
+    "runtime/providers/scripted/__init__.py": "what a program asks for, and no more",
+    "runtime/tools/web/fetch_url.py": "the HTTP client, only when a page is fetched",
     "runtime/store/opening.py": "opens the one store that is asked for",
-    "runtime/store/paths.py": "platformdirs, only when the folder is not named",
 }
-# Who may open files without `runtime/file_access.py`, and why: everywhere else it could be a store's.
+# Who may open files without `runtime/values/file_access.py`, and why: everywhere else it could be a store's.
 OPENING_ALLOWED = {
-    "runtime/file_access.py": "does it for all others",
-    "runtime/store/connection.py": "claims the store's file before SQLite opens it",
-    "runtime/store/lockfile.py": "the lock file, whose lock goes with its own descriptor",
-    "runtime/tools/roots.py": "folders on the way to a file",
-    "acp_server/stdio.py": "the null device",
+    "runtime/values/file_access.py": "does it for all others",
+    "runtime/store/sqlite/connection.py": "claims the store's file before SQLite opens it",
+    "runtime/store/sqlite/file.py": "the lock file, whose lock goes with its own descriptor",
+    "runtime/tools/sandbox/roots.py": "folders on the way to a file",
+    "acp_server/wire/stdio.py": "the null device",
     "acp_server/cli/output.py": "the null device",
-    "acp_server/cli/shell.py": "files of the package",
-    "acp_server/editors/catalog.py": "files of the package",
-    "acp_server/gateway/dashboard.py": "files of the package",
-    "acp_server/demo/": "a play for people, in a process without a store",
+    "acp_server/cli/completion.py": "files of the package",
+    "acp_server/cli/editors.py": "files of the package",
+    "acp_server/gateway/serve.py": "files of the package",
+    "acp_server/programs/demo/": "a play for people, in a process without a store",
 }
 HEAVY = ("trio", "pydantic", "orjson", "jsonrpcserver", "httpx2", "sqlite3", "yaml", "asyncio", "logging")
 
@@ -108,9 +112,9 @@ def test_only_stdio_touches_the_standard_streams():
 
 
 def test_only_dispatch_knows_jsonrpcserver():
-    files = outside(sources(*PACKAGES), {"acp_server/dispatch.py": ""})
+    files = outside(sources(*PACKAGES), {"acp_server/wire/dispatch.py": ""})
     assert none_of(findings(lambda text: house.imports_of(text, "jsonrpcserver"), files))
-    dispatch = (ROOT / "acp_server" / "dispatch.py").read_text()
+    dispatch = (ROOT / "acp_server" / "wire" / "dispatch.py").read_text()
     assert house.imports_of(dispatch, "jsonrpcserver") != []
 
 
@@ -138,7 +142,9 @@ def loaded(module: str, *candidates: str) -> list[str]:
     return done.stdout.split()
 
 
-@pytest.mark.parametrize("module", ["acp_server.hello", "acp_server.stdio", "acp_server.start"])
+@pytest.mark.parametrize(
+    "module", ["acp_server.acp.capabilities", "acp_server.wire.stdio", "acp_server.start.start"]
+)
 def test_the_first_answer_needs_nothing_heavy(module: str):
     assert loaded(module, *HEAVY) == []
 

@@ -186,8 +186,8 @@ def test_every_path_in_the_documents_exists():
 
 
 def test_a_path_in_a_document_is_seen():
-    text = "See `scripts/test -k x`, `runtime/turn.py`, `session/update`, ```\n`scripts/none`\n```"
-    assert named_paths(text) == {"scripts/test", "runtime/turn.py"}
+    text = "See `scripts/test -k x`, `runtime/session/turn.py`, `session/update`, ```\n`scripts/none`\n```"
+    assert named_paths(text) == {"scripts/test", "runtime/session/turn.py"}
 
 
 def test_the_first_commands_of_the_readme_are_demo_and_test():

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from acp_server.config.load import Loaded, load_user_config, project_layer, view_for
-from acp_server.config.options import Options, add_options, options_of
 from acp_server.config.paths import PROJECT_FILE, absolute, config_dir, default_store, here, user_file
-from runtime.errors import ConfigError
+from acp_server.config.settings import Options, add_options, options_of
+from runtime.values.errors import ConfigError
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace, _SubParsersAction
@@ -53,8 +53,7 @@ def run(args: Namespace) -> int:
 
 def _show(args: Namespace, env: Mapping[str, str]) -> None:
     # The listing is loaded here alone, not by every start of the command.
-    from acp_server.config.effective import settings_in_force
-    from acp_server.config.render import as_json, as_text
+    from acp_server.config.effective import as_json, as_text, settings_in_force
 
     view = view_for(load_user_config(options_of(args), env), _folder(args.cwd))
     render = as_json if args.json else as_text
@@ -62,7 +61,7 @@ def _show(args: Namespace, env: Mapping[str, str]) -> None:
 
 
 def _untrusted(folder: Path, env: Mapping[str, str]) -> bool:
-    from acp_server.config.trust import is_trusted
+    from acp_server.config.project_trust import is_trusted
 
     project = project_layer(folder)
     return project is not None and not is_trusted(env, folder, project.digest)
@@ -80,7 +79,7 @@ def _path(args: Namespace, env: Mapping[str, str]) -> None:
 
 
 def _trust(args: Namespace, env: Mapping[str, str]) -> None:
-    from acp_server.config import trust
+    from acp_server.config import project_trust as trust
 
     if args.list:
         for entry in trust.trusted_folders(env):
@@ -93,9 +92,11 @@ def _trust(args: Namespace, env: Mapping[str, str]) -> None:
 
 
 def _trust_folder(folder: Path, loaded: Loaded) -> None:
-    from acp_server.config import check, combine, project, trust
-    from acp_server.config.keys import key_text
-    from acp_server.prompt_files import project_prompts
+    from acp_server.config import check, combine
+    from acp_server.config import project_trust as project
+    from acp_server.config import project_trust as trust
+    from acp_server.config.layers import key_text
+    from acp_server.workspace.prompt_files import project_prompts
 
     layer, prompts = project_layer(folder), project_prompts(folder)
     if layer is None and not prompts.commands:

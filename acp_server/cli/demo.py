@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from acp_server.cli.parser import described
+from acp_server.cli.main import described
 from acp_server.config.paths import here
 
 
@@ -19,9 +19,9 @@ def register(commands: "argparse._SubParsersAction[argparse.ArgumentParser]") ->
 def run(given: argparse.Namespace) -> int:
     """Play it here. Returns 0 when all went as it should."""
     if given.local:
-        from acp_server.demo.local_play import play_local
+        from acp_server.programs.demo.play import play_local
 
         return play_local(Path(here()))
-    from acp_server.demo.play import play
+    from acp_server.programs.demo.play import play
 
     return play(Path(here()))

@@ -1,24 +1,63 @@
 """`wholeturn doctor`: what is missing or wrong here, and how to mend it. Changes nothing.
 
 Exit status: 0 when all works (notes are no failure), 1 when something does not.
+
+All checks in their order. Knows what needs readable settings and what asks others; prints nothing.
 """
 
 import argparse
 import os
 import sys
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 
+from acp_server.cli.main import described
 from acp_server.cli.output import say, say_json
-from acp_server.cli.parser import described
-from acp_server.config.options import add_options, options_of
 from acp_server.config.paths import absolute, here
-from acp_server.doctor.checks import findings
-from acp_server.doctor.finding import Finding, Place
-from runtime.errors import InvalidParams
+from acp_server.config.settings import add_options, options_of
+from acp_server.doctor.finding import Finding, Place, Read
+from acp_server.doctor.machine import check_command, check_helpers, check_python, check_start, check_terminal
+from acp_server.doctor.model import check_answer, check_model
+from acp_server.doctor.settings import (
+    check_effects,
+    check_extras,
+    check_origins,
+    check_servers,
+    check_trust,
+    read_settings,
+)
+from acp_server.doctor.store import check_store
+from runtime.values.errors import InvalidParams
 from schemas.version import __version__
+
+OF_SETTINGS: tuple[Callable[[Read], Iterator[Finding]], ...] = (
+    check_origins,
+    check_effects,
+    check_extras,
+    check_model,
+    check_store,
+    check_servers,
+    check_trust,
+)
+
+
+def findings(place: Place, *, offline: bool, seconds: float) -> Iterator[Finding]:
+    """Everything, as it is found. offline: nobody is asked. seconds: that the model has for an answer."""
+    yield from check_python()
+    yield from check_command(place)
+    yield from check_helpers(place)
+    yield from check_terminal(place)
+    read, told = read_settings(place)
+    yield from told
+    if read is not None:
+        for check in OF_SETTINGS:
+            yield from check(read)
+        if not offline:
+            yield from check_answer(read, seconds)
+    yield from check_start(place)
+
 
 WIDTH = 100
 COLUMN = 16

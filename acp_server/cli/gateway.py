@@ -9,14 +9,13 @@ from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
+from acp_server.assembly.extras import installing, is_installed
+from acp_server.cli.main import described
 from acp_server.cli.output import printing
-from acp_server.cli.parser import described
 from acp_server.config.load import for_session, load_user_config
-from acp_server.config.options import add_options, options_of
 from acp_server.config.paths import absolute, data_dir, here
-from acp_server.config.settings import GatewaySettings
-from acp_server.extras import installing, is_installed
-from runtime.errors import ConfigError, WholeturnError
+from acp_server.config.settings import GatewaySettings, add_options, options_of
+from runtime.values.errors import ConfigError, WholeturnError
 
 TEXT = "serve many clients over HTTP and WebSocket, with a dashboard"
 
@@ -50,8 +49,8 @@ def run(given: argparse.Namespace) -> int:
     # Loaded here: they are the whole server.
     import trio
 
-    from acp_server.gateway.serving import serve_gateway
-    from acp_server.serve import log_to_stderr
+    from acp_server.gateway.serve import serve_gateway
+    from acp_server.start.serve import log_to_stderr
 
     log_to_stderr()
     ready = partial(announce, settings, path, token, made)
@@ -76,7 +75,7 @@ def check_address(settings: GatewaySettings, *, insecure: bool) -> None:
     """Refuse what would send the token and all that is said through a network in the clear."""
     if settings.tls_cert or insecure:
         return
-    addresses = import_module("acp_server.gateway.addresses")
+    addresses = import_module("acp_server.gateway.guard")
     if not addresses.is_loopback(settings.host):
         raise ConfigError(
             f"gateway: {settings.host} can be reached from outside of this machine: give it a certificate "

@@ -1,39 +1,82 @@
 """The command line: one parser, one module a command, imported when the command is asked for.
 
 Without a command the flags are the server's own.
+
+A parser whose errors name the command they are about and what was probably meant. Knows no command.
 """
 
 import argparse
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from typing import NoReturn
 
 from acp_server.cli.output import accept_all_text, discard_output, printing
-from acp_server.cli.parser import Parser
-from acp_server.config.options import add_options, options_of
-from runtime.errors import WholeturnError, find_error
+from acp_server.config.settings import add_options, options_of
+from runtime.values.errors import WholeturnError, find_error
 from schemas.version import __version__
+
+
+def described(text: str) -> str:
+    """A line of help as a sentence. What is written in capitals stays so."""
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+class Parser(argparse.ArgumentParser):
+    """Commands of it are parsers of the same kind. `parser` in what it gives is the one of the command."""
+
+    def __init__(self, *given: object, **named: object) -> None:
+        super().__init__(*given, **named)  # type: ignore[arg-type]
+        self.set_defaults(parser=self)
+
+    def read(self, arguments: Sequence[str]) -> argparse.Namespace:
+        """As parse_args, but flags that nobody knows are refused by the command they were given to."""
+        given, rest = self.parse_known_args(arguments)
+        if rest:
+            given.parser.error(f"unrecognized arguments: {' '.join(rest)}")
+        return given
+
+    def error(self, message: str) -> NoReturn:
+        """Say it and end with status 2."""
+        # Loaded here alone: only an error needs them.
+        import re
+
+        from acp_server.config.merge import nearest
+
+        choice = re.search(r"invalid choice: '([^']*)' \(choose from (.*)\)", message, re.DOTALL)
+        flag = re.search(r"unrecognized arguments:.*?(?:^|\s)(--[\w-]+)", message)
+        found = None
+        if choice:
+            found = nearest(choice[1], re.findall(r"[\w-]+", choice[2]))
+        elif flag:
+            found = nearest(flag[1], re.findall(r"--[\w-]+", self.format_usage()))
+        meant = f'; did you mean "{found}"?' if found else f"; `{self.prog} --help` tells more"
+        super().error(message + meant)
+
 
 INTERRUPTED = 130
 """Exit status after Ctrl-C, as shells have it."""
 COMMANDS: dict[str, tuple[str, str]] = {
     "run": ("acp_server.cli.run", "ask one question here and print the answer"),
     "demo": ("acp_server.cli.demo", "watch a whole conversation in this folder: no key, no network"),
-    "sessions": ("acp_server.cli.sessions", "list, show, export, import and delete stored sessions"),
-    "replay": ("acp_server.cli.replay", "make a session's model requests again and compare them"),
-    "inspect": ("acp_server.cli.inspect", "show what fills the context of a stored session"),
-    "simulate": ("acp_server.cli.simulate", "show what a recorded session would have sent otherwise"),
+    "sessions": ("acp_server.cli.sessions.sessions", "list, show, export, import and delete stored sessions"),
+    "replay": ("acp_server.cli.sessions.replay", "make a session's model requests again and compare them"),
+    "inspect": ("acp_server.cli.sessions.inspect", "show what fills the context of a stored session"),
+    "simulate": (
+        "acp_server.cli.sessions.simulate",
+        "show what a recorded session would have sent otherwise",
+    ),
     "gateway": ("acp_server.cli.gateway", "serve many clients over HTTP and WebSocket, with a dashboard"),
     "script": ("acp_server.cli.script", "play scripted JSON-RPC fixtures against this or any ACP agent"),
     "models": ("acp_server.cli.models", "models that run in this process: fetch one, list them"),
-    "setup": ("acp_server.cli.setup", "choose a provider and a model, store the key, try it once"),
+    "setup": ("acp_server.cli.setup.setup", "choose a provider and a model, store the key, try it once"),
     "editors": ("acp_server.cli.editors", "how to set up your editor, with this installation's command"),
     "doctor": ("acp_server.cli.doctor", "look for what is missing or wrong here, and say how to mend it"),
     "config": ("acp_server.cli.config", "show the settings in force and where they are from"),
     "permissions": ("acp_server.cli.permissions", "list and forget what you allowed or forbade for good"),
     "trust": ("acp_server.cli.config", "let a folder's .wholeturn.toml set everything"),
-    "completion": ("acp_server.cli.shell", "print the completion of this command for a shell"),
-    "man": ("acp_server.cli.shell", "show the manual page"),
+    "completion": ("acp_server.cli.completion", "print the completion of this command for a shell"),
+    "man": ("acp_server.cli.completion", "show the manual page"),
 }
 """Command -> (module, one line of help). A module's `register` adds its commands, each with a `run`."""
 
@@ -83,6 +126,6 @@ def make_parser(arguments: Sequence[str], *, whole: bool = False) -> Parser:
 
 def serve(given: argparse.Namespace) -> int:
     """The server, with flags."""
-    from acp_server.start import start
+    from acp_server.start.start import start
 
     return start(options_of(given))

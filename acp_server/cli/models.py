@@ -6,11 +6,11 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from acp_server.cli.main import described
 from acp_server.cli.output import printing
-from acp_server.cli.parser import described
 from acp_server.config.paths import short
-from runtime.errors import WholeturnError
-from runtime.providers.local_models import DEFAULT_MODEL, KNOWN, locate, missing, models_dir, pulled
+from runtime.providers.local.model_files import DEFAULT_MODEL, KNOWN, locate, missing, models_dir, pulled
+from runtime.values.errors import WholeturnError
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace, _SubParsersAction
@@ -34,7 +34,7 @@ def register(commands: _SubParsersAction[ArgumentParser]) -> None:
 
 def pull_model(given: Namespace) -> int:
     """Fetch it. Raises WholeturnError with what to do."""
-    from acp_server.pulling import pull
+    from acp_server.assembly.extras import pull
 
     model = KNOWN[given.name]
     with printing():

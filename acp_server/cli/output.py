@@ -7,7 +7,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from runtime.errors import WholeturnError
+from runtime.values.errors import WholeturnError
 
 _CONTROLS = dict.fromkeys((*range(32), *range(127, 160)), "\N{REPLACEMENT CHARACTER}")
 del _CONTROLS[ord("\n")], _CONTROLS[ord("\t")]

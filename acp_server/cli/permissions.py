@@ -10,11 +10,11 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from acp_server.cli.parser import described
-from acp_server.config.keys import printable
+from acp_server.cli.main import described
+from acp_server.config.layers import printable
 from acp_server.config.paths import absolute, answers_dir, here
-from runtime.errors import ConfigError
-from runtime.permission.remembered import Answer, all_answers, forget
+from runtime.permission.remembered_answers import Answer, all_answers, forget
+from runtime.values.errors import ConfigError
 
 if TYPE_CHECKING:
     from argparse import ArgumentParser, Namespace, _SubParsersAction

@@ -11,20 +11,20 @@ from pathlib import Path
 
 import trio
 
-from acp_server.app import App
-from acp_server.cli.continuing import Wanted, session_of
+from acp_server.acp.trim_updates import trim_facts
+from acp_server.app.app import App
+from acp_server.cli.main import described
 from acp_server.cli.output import OutputLost, printing
-from acp_server.cli.parser import described
-from acp_server.config.options import Options, add_options, options_of
+from acp_server.cli.stored_sessions import Wanted, session_of
+from acp_server.commands.commands import HANDLERS
 from acp_server.config.paths import absolute, here
-from acp_server.config.settings import SessionConfig
-from acp_server.local import HANDLERS
-from acp_server.serve import log_to_stderr
-from acp_server.trim_updates import trim_facts
-from runtime.bare_client import BareClient
-from runtime.custom_commands import meant
-from runtime.errors import WholeturnError, find_error
-from runtime.events import (
+from acp_server.config.settings import Options, SessionConfig, add_options, options_of
+from acp_server.start.serve import log_to_stderr
+from runtime.embed.silent_client import BareClient
+from runtime.ports import Client, PermissionOption, PermissionOutcome
+from runtime.session.session import Session
+from runtime.values.errors import WholeturnError, find_error
+from runtime.values.events import (
     AgentText,
     Event,
     HistoryTrimmed,
@@ -33,10 +33,8 @@ from runtime.events import (
     ToolCallStarted,
     UsageChanged,
 )
-from runtime.ports import Client, PermissionOption, PermissionOutcome
-from runtime.prompt import Prompt, with_goal
-from runtime.session import Session
-from runtime.unicode_text import mended
+from runtime.values.prompt import Prompt, meant, with_goal
+from runtime.values.texts import mended
 
 INTERRUPTED = 130
 """Exit status after Ctrl-C, as shells have it."""

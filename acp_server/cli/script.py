@@ -7,12 +7,11 @@ from pathlib import Path
 
 import trio
 
-from acp_server.script.parse import ScriptError, parse
-from acp_server.script.play import play
-from acp_server.script.report import closing, outcome_text
-from acp_server.script.stage import Options
-from runtime.errors import WholeturnError
-from runtime.file_access import reading
+from acp_server.programs.script.parse import ScriptError, parse
+from acp_server.programs.script.play import closing, outcome_text, play
+from acp_server.programs.script.stage import Options
+from runtime.values.errors import WholeturnError
+from runtime.values.file_access import reading
 
 INTERRUPTED = 130
 """Exit status after Ctrl-C, as shells have it."""

@@ -1,14 +1,17 @@
 """A layer against the schema: every fault as one plain sentence with its place. Knows no other layer."""
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterator, Mapping
 from datetime import date, datetime, time
-from typing import get_args
+from typing import cast, get_args
 
 from pydantic_core import ErrorDetails, ValidationError
 
-from acp_server.config.keys import Key, key_text, printable, subtree
-from acp_server.config.layers import Layer
-from acp_server.config.nearest import hint, nearest
+from acp_server.config.layers import Key, Layer, key_text, printable, subtree, table
+from acp_server.config.merge import hint, nearest
+from runtime.permission.patterns import RuleError
+from runtime.permission.rules import Rule, parse_allow, parse_rule
+from runtime.values.profiles import TOOLS
 from schemas.config import (
     AcpSection,
     AgentSection,
@@ -26,7 +29,55 @@ from schemas.config import (
     kind_at,
     validate,
 )
-from schemas.config_gateway import GatewaySection
+from schemas.config_values import GatewaySection
+
+SECTION = "permissions"
+CHECKS = {"allow": parse_allow, "ask": parse_rule, "deny": parse_rule}
+MCP_PREFIX = "mcp__"
+"""Tools of servers are known only when a session runs."""
+PLAIN_TOOLS = ("update_plan", "exit_plan_mode")
+"""Tools whose calls are all alike."""
+
+
+def rule_faults(layer: Layer) -> Iterator[str]:
+    """What keeps a rule from being used, each with the place of its list. The layer must fit the schema."""
+    for word, check in CHECKS.items():
+        key: Key = (SECTION, word)
+        for text in cast("list[str]", table(layer.tree, SECTION).get(word, [])):
+            try:
+                complaint = _unknown_tool(check(text))
+            except RuleError as error:
+                complaint = str(error)
+            if complaint:
+                yield layer.says(key, f'{key_text(key)}: "{printable(text)}" {complaint}')
+
+
+def _unknown_tool(rule: Rule) -> str:
+    if rule.tool.startswith(MCP_PREFIX) or rule.tool in PLAIN_TOOLS:
+        return "can have no pattern: its calls are not told apart" if rule.pattern else ""
+    if any(rule.is_for(name) for name in TOOLS) or rule.tool == "*":
+        return ""
+    return f"names no tool that is there{hint(rule.tool.removesuffix('*'), TOOLS)}"
+
+
+KEY: Key = ("redact",)
+
+
+def pattern_faults(layer: Layer) -> Iterator[str]:
+    """What keeps a pattern from being used. The layer must fit the schema."""
+    for text in cast("list[str]", layer.tree.get(KEY[0], [])):
+        complaint = _complaint(text)
+        if complaint:
+            yield layer.says(KEY, f'{key_text(KEY)}: "{printable(text)}" {complaint}')
+
+
+def _complaint(text: str) -> str:
+    try:
+        empty = re.compile(text).search("")
+    except (re.error, OverflowError, RecursionError) as error:
+        return f"is no regular expression: {error}"
+    return "also fits an empty text, so it would be found everywhere" if empty else ""
+
 
 MOST_FAULTS = 20
 
@@ -95,14 +146,12 @@ def faults(layer: Layer) -> list[str]:
 
 def _rule_faults(layer: Layer) -> list[str]:
     # Loaded here alone: it brings the rules' grammar and the names of the tools.
-    from acp_server.config.permissions import rule_faults
 
     found = list(rule_faults(layer))
     return [*found[:MOST_FAULTS], *more(len(found))]
 
 
 def _pattern_faults(layer: Layer) -> list[str]:
-    from acp_server.config.redaction import pattern_faults
 
     found = list(pattern_faults(layer))
     return [*found[:MOST_FAULTS], *more(len(found))]

@@ -10,13 +10,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from acp_server.config.build import build
-from acp_server.config.keys import Tree
-from acp_server.config.layers import Layer, Source
+from acp_server.config.layers import Layer, Source, Tree
 from acp_server.config.merge import Merged
-from acp_server.config.options import Options, given_variables
 from acp_server.config.paths import PROJECT_FILE, absolute, here, user_file
-from acp_server.config.settings import SessionConfig
-from runtime.errors import ConfigError
+from acp_server.config.settings import Options, SessionConfig, given_variables
+from runtime.values.errors import ConfigError
 
 
 class View(NamedTuple):
@@ -83,10 +81,10 @@ def _view(
 
 
 def _believed(project: Layer, own: Tree, env: Mapping[str, str]) -> tuple[Layer, tuple[str, ...]]:
-    from acp_server.config import project as rules
+    from acp_server.config import project_trust as rules
     from acp_server.config.check import faults
     from acp_server.config.combine import raise_faults
-    from acp_server.config.trust import is_trusted
+    from acp_server.config.project_trust import is_trusted
 
     raise_faults(faults(project))
     if is_trusted(env, project.folder, project.digest):

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from typing import cast
 
-from acp_server.config.keys import Key, key_text, table
+from acp_server.config.layers import Key, key_text, table
 from acp_server.config.merge import Merged
 from acp_server.config.models import path_of
 from runtime.mcp.settings import CALL_TIMEOUT, CONNECT_TIMEOUT, McpSettings, ServerSettings, Tuning

@@ -8,16 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, cast
 
-from acp_server.config.keys import Key, Tree, table
-from acp_server.config.merge import Merged
-from acp_server.config.nearest import only_provider
+from acp_server.config.layers import Key, Tree, table
+from acp_server.config.merge import Merged, only_provider
 from acp_server.config.paths import absolute
 from acp_server.config.settings import ModelConfig
-from runtime.profiles import Route, route_window
+from runtime.values.profiles import Route, route_window
 
 if TYPE_CHECKING:  # the schema is not loaded by a start without any setting
-    from runtime.prices import Price
-    from runtime.providers.settings import ProviderSettings
+    from runtime.providers.catalog import ProviderSettings
+    from runtime.values.model import Price
     from schemas.config import AgentSection, ModelSection, ProviderSection
 
 _OPENAI = ("OPENAI_API_KEY", "https://api.openai.com/")
@@ -89,7 +88,7 @@ def _started_with(section: ProviderSection) -> int | None:
     """The window that a model in this process is started with, when none is stated; None for other kinds."""
     if section.get("kind") != "local":
         return None
-    from runtime.providers.settings import LOCAL_WINDOW
+    from runtime.providers.catalog import LOCAL_WINDOW
 
     n_ctx = section.get("options", {}).get("n_ctx")
     return n_ctx if isinstance(n_ctx, int) else LOCAL_WINDOW
@@ -140,7 +139,7 @@ def _price(section: ModelSection) -> Price | None:
     if "price" not in section:
         return None
     # Few have prices, and every session waits for this module.
-    from runtime.prices import Price
+    from runtime.values.model import Price
 
     return Price(**section["price"])
 
@@ -149,7 +148,7 @@ def _settings(merged: Merged, route: Route) -> ProviderSettings:
     key: Key = ("providers", route.provider)
     section = cast("ProviderSection", table(merged.tree, *key))
     # Only a start with a provider needs it, and then the provider needs it anyway.
-    from runtime.providers.settings import ProviderSettings
+    from runtime.providers.catalog import ProviderSettings
 
     options = dict(section.get("options", {}))
     if "script" in section:

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from runtime.errors import ConfigError
+from runtime.values.errors import ConfigError
 
 APP = "wholeturn"
 PROJECT_FILE = ".wholeturn.toml"

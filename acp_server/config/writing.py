@@ -12,10 +12,10 @@ from contextlib import suppress
 from copy import deepcopy
 from pathlib import Path
 
-from acp_server.config.keys import Key, Tree, key_text, put, subtree
-from acp_server.config.locate import locate
-from runtime.errors import ConfigError
-from runtime.file_access import reading, writing
+from acp_server.config.files import locate
+from acp_server.config.layers import Key, Tree, key_text, put, subtree
+from runtime.values.errors import ConfigError
+from runtime.values.file_access import reading, writing
 
 Wanted = Mapping[Key, str | int | float | bool]
 """Keys with the values that they shall have."""

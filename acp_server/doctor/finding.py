@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Literal
 
 from acp_server.config.load import View
-from acp_server.config.options import Options
+from acp_server.config.settings import Options
 
 Status = Literal["ok", "note", "bad"]
 """note: it works, but not as well as it could. bad: it does not work as it should."""

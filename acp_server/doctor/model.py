@@ -4,11 +4,13 @@ from collections.abc import Iterator
 
 import trio
 
-from acp_server.config.keystore import KeyedEnviron, is_stored
-from acp_server.config.secrets import showable
+from acp_server.assembly.providers_and_stores import try_once
+from acp_server.config.secrets import KeyedEnviron, is_stored, showable
 from acp_server.doctor.finding import Finding, Read
-from acp_server.trying import try_once
-from runtime.errors import (
+from runtime.providers import catalog
+from runtime.providers.catalog import ProviderSettings
+from runtime.providers.local.model_files import missing, models_dir
+from runtime.values.errors import (
     AuthRequired,
     ConfigError,
     ProviderError,
@@ -16,9 +18,6 @@ from runtime.errors import (
     WholeturnError,
     find_error,
 )
-from runtime.providers import catalog
-from runtime.providers.local_models import missing, models_dir
-from runtime.providers.settings import ProviderSettings
 
 SETUP = "Run `wholeturn setup`."
 MENDS = {

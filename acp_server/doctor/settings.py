@@ -5,17 +5,16 @@ import shlex
 from collections.abc import Iterator
 from importlib.util import find_spec
 
+from acp_server.assembly.extras import MODULES, installing, is_installed
 from acp_server.config.effective import settings_in_force
-from acp_server.config.keys import key_text, printable
-from acp_server.config.layers import Origin
+from acp_server.config.layers import Origin, key_text, printable
 from acp_server.config.load import load_user_config, project_layer, view_for
 from acp_server.config.paths import short, user_file
-from acp_server.config.trust import are_prompts_trusted, is_trusted
+from acp_server.config.project_trust import are_prompts_trusted, is_trusted
 from acp_server.doctor.finding import Finding, Place, Read
-from acp_server.extras import MODULES, installing, is_installed
-from acp_server.prompt_files import project_prompts
-from runtime.errors import ConfigError
-from runtime.store.address import is_address
+from acp_server.workspace.prompt_files import project_prompts
+from runtime.store.common.faults import is_address
+from runtime.values.errors import ConfigError
 
 UNSAID = ("default", "preset", "derived")
 """Sources of values that nobody wrote down."""

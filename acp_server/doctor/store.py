@@ -1,7 +1,7 @@
-"""Checks of the session store. Reads it without leaving a trace: no file is made, no lock is kept.
+"""Checks of the session store, a file or a PostgreSQL server: looks, changes nothing, leaves no trace.
 
 A database with an empty write-ahead log is read as it lies (`immutable`), since a plain reader would make
-side files; one that is in use has them already.
+side files; one that is in use has them already. No password is shown.
 """
 
 import os
@@ -9,16 +9,89 @@ import shutil
 import sqlite3
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from importlib import import_module
 from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
 
+from acp_server.assembly.extras import installing
 from acp_server.config.paths import short
-from acp_server.doctor.database import check_server
 from acp_server.doctor.finding import Finding, Read
-from runtime.file_access import opened
-from runtime.store.address import is_address
-from runtime.store.connection import connect, is_text, wal_has_content
-from runtime.store.schema import SCHEMA_VERSION, is_foreign, read_version
+from runtime.store.common.faults import is_address, masked, scrubbed
+from runtime.store.sqlite.connection import connect, is_text, wal_has_content
+from runtime.store.sqlite.schema import SCHEMA_VERSION, is_foreign, read_version
+from runtime.values.file_access import opened
+
+if TYPE_CHECKING:
+    from runtime.store.postgres.schema import Connection
+
+SERVER_PATIENCE = 2
+"""Seconds to log in."""
+UNUSABLE = "Check the address, user and password, and whether the server runs."
+_LOOK = """
+    SELECT current_setting('server_encoding'), current_setting('transaction_read_only') = 'on',
+        coalesce(current_schema(), ''), coalesce(has_schema_privilege(current_schema(), 'CREATE'), false),
+        current_user::text, coalesce(to_regclass('wholeturn_schema')::text, '')
+"""
+
+
+class Seen(NamedTuple):
+    """What a server tells of itself. may_create: tables in the schema. table: of the version, '' for none."""
+
+    encoding: str
+    only_reads: bool
+    schema: str
+    may_create: bool
+    user: str
+    table: str
+
+
+def check_server(address: str) -> Finding:
+    """Whether sessions can be kept there."""
+    shown = masked(address)
+    try:
+        driver = import_module("psycopg")
+        # Beside the driver, which it needs.
+        known = import_module("runtime.store.postgres.schema").SCHEMA_VERSION
+    except ImportError:
+        mend = f"Install it: {installing('postgres')}"
+        return Finding("store", "bad", f"The driver for {shown} is not installed.", mend)
+    try:
+        with closing(driver.connect(address, connect_timeout=SERVER_PATIENCE)) as connection:
+            seen = Seen(*connection.execute(_LOOK).fetchone())
+            return judged(seen, _version(connection, seen), known, shown)
+    except Exception as error:  # noqa: BLE001 - a driver's failure is a finding, whatever it is
+        said = scrubbed(" ".join(str(error).split()), address) or type(error).__name__
+        return Finding("store", "bad", f"{shown} cannot be used: {said}", UNUSABLE)
+
+
+def _version(connection: "Connection", seen: Seen) -> int:
+    if not seen.table:
+        return 0
+    row = connection.execute("SELECT version FROM wholeturn_schema").fetchone()
+    return int(row[0]) if row else 0
+
+
+def judged(seen: Seen, version: int, known: int, shown: str) -> Finding:
+    """The finding. version: of the tables that are there, 0 for none; known: the one that we write."""
+    if seen.encoding != "UTF8":
+        mend = "Name a database that was made with ENCODING 'UTF8'."
+        return Finding("store", "bad", f"{shown} has the encoding {seen.encoding}.", mend)
+    if version > known:
+        text = f"{shown} was written by a newer version (schema {version}, this one knows {known})."
+        return Finding("store", "bad", text, "Update Wholeturn, or name another database.")
+    if seen.only_reads:
+        mend = "Name the server that is written to, e.g. with target_session_attrs=read-write."
+        return Finding("store", "bad", f"{shown} lets nobody write: it is a standby, or set so.", mend)
+    if version == known:
+        return Finding("store", "ok", f"{shown} lets us in, schema {version}")
+    if not seen.may_create:
+        place = f"schema {seen.schema}" if seen.schema else "a schema on its search path"
+        mend = f"Its owner can say: GRANT CREATE ON SCHEMA {seen.schema or '…'} TO {seen.user};"
+        return Finding("store", "bad", f"{shown}: {seen.user} may not make tables in {place}.", mend)
+    coming = f"schema {version} will be brought up to {known}" if version else "its tables will be made"
+    return Finding("store", "ok", f"{shown} lets us in; {coming} with the first session")
+
 
 MEMORY = "memory"
 MEGABYTE = 1 << 20
@@ -140,7 +213,7 @@ def _judged(path: Path, shown: str) -> Finding:
 
 def _damaged(connection: sqlite3.Connection, whole: bool) -> str:
     """The rows with damaged cells. whole: look at the steps too, not at the sessions' heads alone."""
-    mending = import_module("runtime.store.mending")
+    mending = import_module("runtime.store.sqlite.mend_cells")
     rows = [mending.named_head(row) for row in mending.damaged_heads(connection)]
     if whole:
         rows += [mending.named_entry(row) for row in mending.damaged_entries(connection)]

@@ -2,11 +2,17 @@
 
 Each rule looks at the request alone and gives None or the refusal; the first that refuses is the answer.
 Nothing of a request's body is read, since no route takes one.
+
+How many requests an address may make: a bucket each, refilled by time. Knows no request and no clock.
+Names and addresses as requests and settings write them. Pure, but for looking a name up.
 """
 
+import ipaddress
 import re
+import socket
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 from urllib.parse import unquote_to_bytes
 
 import trio
@@ -14,12 +20,82 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from acp_server.gateway.addresses import LOCAL_NAMES, place_of
-from acp_server.gateway.draining import answer_unread
-from acp_server.gateway.limits import Limits
-from acp_server.gateway.refusals import refusal
-from acp_server.gateway.state import GatewayState
+from acp_server.gateway.sessions.process_app import GatewayState
 from acp_server.gateway.token import is_same
+from acp_server.gateway.unread_requests import answer_unread, refusal
+from runtime.values.errors import ConfigError
+
+BURST_SECONDS = 10
+"""So many seconds' requests may come at once: a page loads all its parts together."""
+MOST_ADDRESSES = 4096
+
+
+@dataclass(slots=True)
+class _Bucket:
+    left: float
+    at: float
+
+
+class Limits:
+    """One bucket for each address; of very many, those that were not used for longest are forgotten."""
+
+    def __init__(self, rate: float) -> None:
+        self._rate = rate
+        self._most = rate * BURST_SECONDS
+        self._buckets: dict[str, _Bucket] = {}
+
+    def take(self, address: str, now: float) -> float:
+        """Count a request. 0 when it may go on, else the seconds until the next one may. now: seconds."""
+        bucket = self._buckets.pop(address, None) or _Bucket(self._most, now)
+        self._buckets[address] = bucket
+        bucket.left = min(self._most, bucket.left + (now - bucket.at) * self._rate)
+        bucket.at = now
+        if len(self._buckets) > MOST_ADDRESSES:
+            del self._buckets[next(iter(self._buckets))]
+        if bucket.left < 1:
+            return (1 - bucket.left) / self._rate
+        bucket.left -= 1
+        return 0.0
+
+
+LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
+
+_PLACE = re.compile(r"(?:\[(?P<address>[0-9a-f:.]+)\]|(?P<name>[a-z0-9._-]+))(?::(?P<port>[0-9]{1,5}))?")
+
+
+class Place(NamedTuple):
+    """A host, in lower case and without brackets, and a port; None where none is written."""
+
+    host: str
+    port: int | None = None
+
+
+def place_of(text: str) -> Place | None:
+    """`host`, `host:port`, `[address]` or `[address]:port`; None for anything else."""
+    found = _PLACE.fullmatch(text.lower())
+    if found is None:
+        return None
+    host, port = found["address"] or found["name"].rstrip("."), found["port"]
+    return Place(host, int(port) if port else None)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether nobody outside of this machine can reach it. A name counts by all that it stands for.
+
+    Raises ConfigError for a name that stands for nothing.
+    """
+    return all(ipaddress.ip_address(address).is_loopback for address in addresses_of(host))
+
+
+def addresses_of(host: str) -> list[str]:
+    """The addresses behind a name, IPv4 first; an address is its own. Raises ConfigError."""
+    try:
+        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError) as error:
+        raise ConfigError(f"gateway: {host[:200]!r} is no address of this machine") from error
+    found.sort(key=lambda entry: entry[0] != socket.AF_INET)
+    return list(dict.fromkeys(str(entry[4][0]).partition("%")[0] for entry in found))
+
 
 HEAD_BYTES = 16 * 1024
 BEARER = "bearer."

@@ -8,8 +8,8 @@ import stat
 from contextlib import suppress
 from pathlib import Path
 
-from runtime.errors import ConfigError
-from runtime.file_access import NO_WAITING, reading, writing
+from runtime.values.errors import ConfigError
+from runtime.values.file_access import NO_WAITING, reading, writing
 
 FILE = "gateway.token"
 _BYTES = 32

@@ -25,9 +25,8 @@ from mcp_types import METHOD_NOT_FOUND, UNSUPPORTED_PROTOCOL_VERSION
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic import BaseModel, FileUrl
 
-from runtime.mcp.notes import Notes
-from runtime.mcp.problems import explained, is_end
-from runtime.mcp.remote import Connect, Link, Offer, RemoteTool, ServerTrouble
+from runtime.mcp.connection_errors import Notes, explained, is_end
+from runtime.mcp.remote_tool import Connect, Link, Offer, RemoteTool, ServerTrouble
 from runtime.mcp.settings import ServerSettings, Surroundings
 from runtime.mcp.transports import opened, secrets_of
 from schemas.version import __version__
@@ -151,7 +150,7 @@ class _Asked:
 
 
 class SdkLink:
-    """`runtime.mcp.remote.Link` over a session of the SDK."""
+    """`runtime.mcp.remote_tool.Link` over a session of the SDK."""
 
     def __init__(
         self,

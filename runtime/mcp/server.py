@@ -11,9 +11,8 @@ from enum import StrEnum
 
 import trio
 
-from runtime.mcp.remote import Connect, Link, Offer, ServerTrouble
+from runtime.mcp.remote_tool import Connect, Link, Offer, ServerTrouble, one_line
 from runtime.mcp.settings import ServerSettings
-from runtime.mcp.text import one_line
 
 DELAYS = (1.0, 4.0, 15.0)
 """Seconds before each new try after a failure; then the server is left alone until somebody asks for it."""

@@ -11,10 +11,10 @@ import trio
 from mcp.client.sse import sse_client
 from mcp.client.streamable_http import streamable_http_client
 
-from runtime.mcp.notes import Notes
-from runtime.mcp.remote import ServerTrouble
+from runtime.mcp.child_process import child
+from runtime.mcp.connection_errors import Notes
+from runtime.mcp.remote_tool import ServerTrouble
 from runtime.mcp.settings import ServerSettings, Surroundings
-from runtime.mcp.stdio import child
 
 LONGEST_SILENCE = 300.0
 """Seconds that a stream of the server may stay silent, unless calls may take longer."""

@@ -6,11 +6,12 @@ rule; otherwise a person is asked.
 
 from dataclasses import dataclass
 
-from runtime.permission import addresses, commands, globs
+from runtime.permission import command_rules
+from runtime.permission import patterns as addresses
+from runtime.permission import patterns as globs
+from runtime.permission.command_line import read_line
 from runtime.permission.modes import ANSWERS, Answer, ModeId
-from runtime.permission.policy import Call, Policy, covered, first_possible, may_be_hidden, uncovered
-from runtime.permission.rules import Rule
-from runtime.permission.shell import read_line
+from runtime.permission.rules import Call, Policy, Rule, covered, first_possible, may_be_hidden, uncovered
 from runtime.ports import ToolRequest
 
 PLAN_REFUSAL = (
@@ -104,8 +105,8 @@ def _command_rules(call: Call, policy: Policy) -> tuple[Rule, ...]:
     if line is None or line.unclear or line.writes:
         return ()
     open_ones = uncovered(line, (rule for rule in policy.allow if rule.is_for(call.tool)))
-    patterns = dict.fromkeys(commands.suggest(command) for command in open_ones)
-    if not patterns or None in patterns or len(patterns) > commands.MOST_SUGGESTED:
+    patterns = dict.fromkeys(command_rules.suggest(command) for command in open_ones)
+    if not patterns or None in patterns or len(patterns) > command_rules.MOST_SUGGESTED:
         return ()
     return tuple(Rule(call.tool, pattern) for pattern in patterns if pattern is not None)
 
@@ -117,7 +118,7 @@ def _never(call: Call, policy: Policy) -> tuple[Rule, ...]:
     if line.unclear or len(line.commands) != 1:
         return ()
     command = line.commands[0]
-    pattern = commands.suggest(command) or commands.exactly(command)
+    pattern = command_rules.suggest(command) or command_rules.exactly(command)
     return () if pattern is None else (Rule(call.tool, pattern),)
 
 

@@ -1,10 +1,17 @@
-"""The permission modes: what each kind of action meets before any rule is looked at. Pure."""
+"""The permission modes: what each kind of action meets before any rule is looked at. Pure.
+
+What permission in a session begins with, as one frozen value. Reads nothing.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from runtime.choices import MODE, Offer, Value
+from runtime.permission.remembered_answers import Remembered
+from runtime.permission.rules import Policy, Rule
+from runtime.values.profiles import MODE, Offer, Value
 
 if TYPE_CHECKING:  # the answer that opens a session names the modes, and needs nothing of the ports
     from collections.abc import Mapping
@@ -80,3 +87,22 @@ def mode_offer(current: ModeId) -> Offer:
 def find_mode(mode_id: str) -> ModeId | None:
     """The mode of that id, or None."""
     return next((mode.mode_id for mode in MODES if mode.mode_id == mode_id), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Permission:
+    """The mode and the rules of the settings. answers: the folder of "always" answers, None for nowhere."""
+
+    mode: ModeId = DEFAULT_MODE
+    allow: tuple[Rule, ...] = ()
+    ask: tuple[Rule, ...] = ()
+    deny: tuple[Rule, ...] = ()
+    answers: Path | None = None
+
+    def policy(self, root: Path) -> Policy:
+        """The rules of a project. root: its folder, links resolved."""
+        return Policy(root, self.allow, self.ask, self.deny)
+
+    def remembered(self, root: Path) -> Remembered | None:
+        """What was answered once and for all in that project."""
+        return None if self.answers is None else Remembered(self.answers, root)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from runtime.permission.known import (
+from runtime.permission.known_programs import (
     ASSIGNING,
     BUILTINS,
     BY_FOLDER,

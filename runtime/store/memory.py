@@ -7,11 +7,19 @@ from importlib import import_module
 
 import trio
 
-from runtime.store.cursor import decode, encode, place_of
-from runtime.store.faults import closed, fork_taken, id_taken, no_session, no_source
-from runtime.store.leasing import LEASE_SECONDS, Held, check, live_holder, refuse_others, taken
-from runtime.store.watching import Changed, Watchers
-from runtime.stored import (
+from runtime.store.common.faults import (
+    closed,
+    decode,
+    encode,
+    fork_taken,
+    id_taken,
+    no_session,
+    no_source,
+    place_of,
+)
+from runtime.store.common.leases import LEASE_SECONDS, Held, check, live_holder, refuse_others, taken
+from runtime.store.common.watching import Changed, Watchers
+from runtime.values.stored import (
     UNCHANGED,
     HeadChange,
     Hit,
@@ -106,7 +114,7 @@ class MemoryStore:
         self, session_id: str, query: str, *, limit: int, before_turn: str | None = None
     ) -> list[Hit]:
         """See the port."""
-        scan = import_module("runtime.store.scan")
+        scan = import_module("runtime.store.common.search")
         found: list[Hit] = await scan.search(self, session_id, query, limit, before_turn)
         return found
 

@@ -5,8 +5,7 @@ from typing import TypeVar, cast
 
 import trio
 
-from runtime.store.jobs import GRACE_SECONDS
-from runtime.withstand import withstanding
+from runtime.store.sqlite.writer_jobs import GRACE_SECONDS, withstanding
 
 T = TypeVar("T")
 

@@ -10,9 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from runtime.errors import ToolError
-from runtime.rows import ToolSpec
-from runtime.tools.paths import quote, shorten
+from runtime.tools.sandbox.paths import quote, shorten
+from runtime.values.errors import ToolError
+from runtime.values.rows import ToolSpec
 
 Kind = Literal["string", "integer", "boolean", "list"]
 

@@ -1,27 +1,42 @@
-"""Which tools there are, by name. A tool's module is imported when the tool is first asked for."""
+"""Which tools there are, by name. A tool's module is imported when the tool is first asked for.
+
+What of the configuration tools need. A frozen value; knows no key of any file.
+"""
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from importlib import import_module
 from typing import cast
 
-from runtime.errors import ConfigError
 from runtime.ports import Tool
-from runtime.tools.settings import ToolSettings
+from runtime.values.errors import ConfigError
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSettings:
+    """withheld: variables that no command gets, since our own keys stand in them.
+
+    private_addresses: fetch_url may reach this machine and the local network.
+    """
+
+    withheld: frozenset[str] = frozenset()
+    private_addresses: bool = False
+
 
 _FACTORIES = {
-    "read_file": ("runtime.tools.read_file", "ReadFile"),
-    "list_dir": ("runtime.tools.list_dir", "ListDir"),
-    "find_files": ("runtime.tools.find_files", "FindFiles"),
-    "search_text": ("runtime.tools.search_text", "SearchText"),
-    "edit_file": ("runtime.tools.edit_file", "EditFile"),
-    "write_file": ("runtime.tools.write_file", "WriteFile"),
-    "run_command": ("runtime.tools.run_command", "RunCommand"),
-    "update_plan": ("runtime.tools.update_plan", "UpdatePlan"),
-    "exit_plan_mode": ("runtime.tools.exit_plan_mode", "ExitPlanMode"),
-    "ask_user": ("runtime.tools.ask_user", "AskUser"),
-    "fetch_url": ("runtime.tools.fetch_url", "FetchUrl"),
-    "recall_history": ("runtime.tools.recall_history", "RecallHistory"),
-    "set_goal": ("runtime.tools.set_goal", "SetGoal"),
+    "read_file": ("runtime.tools.files.read_file", "ReadFile"),
+    "list_dir": ("runtime.tools.files.list_dir", "ListDir"),
+    "find_files": ("runtime.tools.search.find_files", "FindFiles"),
+    "search_text": ("runtime.tools.search.search_text", "SearchText"),
+    "edit_file": ("runtime.tools.files.edit_file", "EditFile"),
+    "write_file": ("runtime.tools.files.write_file", "WriteFile"),
+    "run_command": ("runtime.tools.shell.run_command", "RunCommand"),
+    "update_plan": ("runtime.tools.talk.ask_and_plan", "UpdatePlan"),
+    "exit_plan_mode": ("runtime.tools.talk.ask_and_plan", "ExitPlanMode"),
+    "ask_user": ("runtime.tools.talk.ask_and_plan", "AskUser"),
+    "fetch_url": ("runtime.tools.web.fetch_url", "FetchUrl"),
+    "recall_history": ("runtime.tools.talk.recall_history", "RecallHistory"),
+    "set_goal": ("runtime.tools.talk.ask_and_plan", "SetGoal"),
 }
 _CONFIGURED = frozenset({"run_command", "fetch_url"})
 """Those that are made with settings."""

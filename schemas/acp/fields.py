@@ -1,5 +1,9 @@
-"""Field types that the ACP models share: lenient for what describes, strict for what acts. Knows no model."""
+"""Field types that the ACP models share: lenient for what describes, strict for what acts. Knows no model.
 
+Which strings on the wire are absolute paths. Knows no file system, not even the one it runs on.
+"""
+
+import re
 from typing import Annotated, TypeVar
 
 from pydantic import (
@@ -15,8 +19,18 @@ from pydantic import (
 )
 from pydantic_core import PydanticUseDefault
 
-from schemas.acp.paths import is_absolute
-from schemas.nesting import is_shallow
+from schemas.base import is_shallow
+
+_DRIVE = re.compile(r"[A-Za-z]:[\\/]")
+_UNC = re.compile(r"\\\\[^\\/]+[\\/][^\\/]+")
+
+
+def is_absolute(path: str) -> bool:
+    """True for `/x`, `C:\\x`, `C:/x` and `\\\\server\\share`; false for anything with a NUL in it."""
+    if "\0" in path:
+        return False
+    return path.startswith("/") or bool(_DRIVE.match(path) or _UNC.match(path))
+
 
 T = TypeVar("T")
 

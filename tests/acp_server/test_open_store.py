@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from acp_server import guidance_files
 from acp_server.config.files import read_layer
-from acp_server.prompt_files import project_prompts
-from runtime.errors import ConfigError
-from runtime.store.connection import open_for_writing
-from runtime.tools.ignore_files import lines_of
+from acp_server.workspace import guidance_files
+from acp_server.workspace.prompt_files import project_prompts
+from runtime.store.sqlite.connection import open_for_writing
+from runtime.tools.sandbox.ignore_files import lines_of
+from runtime.values.errors import ConfigError
 from tests.locks import LockAsker
 from tests.runtime.tools.support import context
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from runtime.store.sqlite import SqliteStore
+from runtime.store.sqlite.store import SqliteStore
 from schemas.transcript import ANY_STEP, ToolStep
 from tests.clients.rigs import Conversation, converse
 

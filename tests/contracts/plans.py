@@ -5,17 +5,17 @@ from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
-from runtime.model import StopReason, UsagePart
 from runtime.ports import Provider
-from runtime.providers.anthropic import AnthropicProvider
-from runtime.providers.exchange import HttpProvider
-from runtime.providers.ollama import OllamaProvider
-from runtime.providers.openai import OpenAIProvider
-from runtime.providers.openai_responses import ResponsesProvider
-from runtime.providers.scripted import ScriptedProvider
-from runtime.providers.scripted_format import Reply, Script, ScriptedCall, ScriptedFault
-from runtime.providers.settings import ProviderSettings
-from tests.fakes_llm import Canned, fake_server, sse, text_event
+from runtime.providers.anthropic.provider import AnthropicProvider
+from runtime.providers.catalog import ProviderSettings
+from runtime.providers.http.client import HttpProvider
+from runtime.providers.ollama.provider import OllamaProvider
+from runtime.providers.openai_chat.provider import OpenAIProvider
+from runtime.providers.openai_responses.provider import ResponsesProvider
+from runtime.providers.scripted.provider import ScriptedProvider
+from runtime.providers.scripted.script import Reply, Script, ScriptedCall, ScriptedFault
+from runtime.values.model import StopReason, UsagePart
+from tests.support.fakes_llm import Canned, fake_server, sse, text_event
 
 Event = dict[str, object]
 SECRET = "sk-live-0aB1cD2eF3gH4iJ5kL6"

@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 import trio
 
-from runtime.errors import ProviderError, ProviderErrorKind
-from runtime.session import Session
+from runtime.session.session import Session
+from runtime.values.errors import ProviderError, ProviderErrorKind
 from tests.contracts.plans import WIRES, model_of
-from tests.fakes import EchoTool, RecordingClient, ask, make_session
+from tests.support.fakes import EchoTool, RecordingClient, ask, make_session
 
 Kind = ProviderErrorKind
 SECONDS = 60

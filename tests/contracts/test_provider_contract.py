@@ -8,8 +8,9 @@ from functools import partial
 import pytest
 import trio
 
-from runtime.errors import ProviderError, ProviderErrorKind
-from runtime.model import (
+from runtime.ports import Provider
+from runtime.values.errors import ProviderError, ProviderErrorKind
+from runtime.values.model import (
     CallPart,
     CallStartPart,
     ModelRequest,
@@ -20,8 +21,7 @@ from runtime.model import (
     ThoughtPart,
     UsagePart,
 )
-from runtime.ports import Provider
-from runtime.rows import Row, ToolCall, ToolSpec
+from runtime.values.rows import Row, ToolCall, ToolSpec
 from tests.contracts.local_plan import local
 from tests.contracts.plans import WIRES, Plan, over_http, scripted
 

@@ -9,12 +9,12 @@ import zlib
 import pytest
 import trio
 
-from runtime.errors import ProviderError, ProviderErrorKind
-from runtime.model import CallPart, ModelRequest, Part, Segment, StopPart, TextPart, ThoughtPart
-from runtime.providers.sse import SseSplitter
-from runtime.rows import Row
+from runtime.providers.http.event_stream import SseSplitter
+from runtime.values.errors import ProviderError, ProviderErrorKind
+from runtime.values.model import CallPart, ModelRequest, Part, Segment, StopPart, TextPart, ThoughtPart
+from runtime.values.rows import Row
 from tests.contracts.plans import SECRET, WIRES, Plan, model_of
-from tests.fakes_llm import Canned, FakeServer, fake_server
+from tests.support.fakes_llm import Canned, FakeServer, fake_server
 
 Kind = ProviderErrorKind
 SECONDS = 20

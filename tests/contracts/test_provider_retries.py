@@ -9,12 +9,12 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from runtime.errors import ProviderError, ProviderErrorKind
-from runtime.events import Noticed
-from runtime.session import Session
+from runtime.session.session import Session
+from runtime.values.errors import ProviderError, ProviderErrorKind
+from runtime.values.events import Noticed
 from tests.contracts.plans import WIRES, Plan, model_of
-from tests.fakes import EchoTool, RecordingClient, ask, make_session
-from tests.fakes_llm import Canned, FakeServer, fake_server
+from tests.support.fakes import EchoTool, RecordingClient, ask, make_session
+from tests.support.fakes_llm import Canned, FakeServer, fake_server
 
 Kind = ProviderErrorKind
 TALK = Plan(("Hel", "lo"))

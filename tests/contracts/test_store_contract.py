@@ -10,16 +10,16 @@ from _pytest.mark import ParameterSet
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runtime.errors import InvalidParams, StoreError
-from runtime.store.faults import StoreTrouble, TroubleKind
+from runtime.store.common.faults import StoreTrouble, TroubleKind
 from runtime.store.memory import MemoryStore
 from runtime.store.opening import open_store
-from runtime.store.postgres import PostgresStore
-from runtime.store.resilient import ResilientStore
-from runtime.store.sqlite import SqliteStore
-from runtime.stored import UNCHANGED, HeadChange, SessionRecord, Store, StoredEntry
+from runtime.store.postgres.store import PostgresStore
+from runtime.store.resilient.store import ResilientStore
+from runtime.store.sqlite.store import SqliteStore
+from runtime.values.errors import InvalidParams, StoreError
+from runtime.values.stored import UNCHANGED, HeadChange, SessionRecord, Store, StoredEntry
 from tests.locks import locked
-from tests.postgres import address_of
+from tests.support.postgres import address_of
 
 MakeStore = Callable[[Path], Store]
 

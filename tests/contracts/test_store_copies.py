@@ -3,8 +3,8 @@
 import pytest
 import trio
 
-from runtime.errors import InvalidParams, ResourceNotFound, StoreError
-from runtime.stored import HeadChange
+from runtime.values.errors import InvalidParams, ResourceNotFound, StoreError
+from runtime.values.stored import HeadChange
 from tests.contracts.test_store_contract import ALL, DURABLE, STORES, entry, ids, keys, record
 from tests.contracts.test_store_search import say
 

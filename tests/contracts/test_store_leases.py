@@ -7,17 +7,17 @@ from pathlib import Path
 import pytest
 import trio
 
-from runtime.errors import LeaseLost, SessionBusy, StoreError
-from runtime.holder import new_holder
-from runtime.store.leasing import LEASE_SECONDS
+from runtime.conversation.lease import new_holder
+from runtime.store.common.leases import LEASE_SECONDS
 from runtime.store.memory import MemoryStore
-from runtime.store.postgres import PostgresStore
-from runtime.store.resilient import ResilientStore
-from runtime.store.sqlite import SqliteStore
-from runtime.stored import HeadChange, Holder, Lease, Store
+from runtime.store.postgres.store import PostgresStore
+from runtime.store.resilient.store import ResilientStore
+from runtime.store.sqlite.store import SqliteStore
+from runtime.values.errors import LeaseLost, SessionBusy, StoreError
+from runtime.values.stored import HeadChange, Holder, Lease, Store
 from tests.contracts.test_store_contract import entry, fail, ids, keys, marked, record
 from tests.locks import locked
-from tests.postgres import address_of
+from tests.support.postgres import address_of
 
 GONE = new_holder("Gone")._replace(pid=2**22 + 1)
 """A holder whose process ended: no process has a number as large."""

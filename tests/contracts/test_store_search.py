@@ -7,7 +7,7 @@ import trio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runtime.stored import Store, StoredEntry
+from runtime.values.stored import Store, StoredEntry
 from tests.contracts.test_store_contract import ALL, STORES, marked, record
 
 

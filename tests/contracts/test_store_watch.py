@@ -7,10 +7,9 @@ import pytest
 import trio
 import trio.testing
 
-from runtime.errors import StoreError
-from runtime.holder import new_holder
-from runtime.lease import LeasedStore
-from runtime.stored import HeadChange, Store
+from runtime.conversation.lease import LeasedStore, new_holder
+from runtime.values.errors import StoreError
+from runtime.values.stored import HeadChange, Store
 from tests.contracts.test_store_contract import ALL, SHARED, STORES, entry, record
 from tests.runtime.store.helpers import line_of, python
 

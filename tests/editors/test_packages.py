@@ -12,10 +12,13 @@ from tests.editors.fresh import ROOT, built
 PACKAGES = {"acp_server", "runtime", "schemas"}
 INFO = f"wholeturn-{__version__}.dist-info"
 DATA = [
-    *(f"acp_server/editors/{path.name}" for path in (ROOT / "acp_server/editors").glob("*.md")),
-    "acp_server/editors/registry/wholeturn/agent.json",
-    "acp_server/editors/registry/wholeturn/icon.svg",
-    *(f"acp_server/shell/wholeturn.{kind}" for kind in ("1", "bash", "zsh", "fish")),
+    *(
+        f"acp_server/programs/editors/{path.name}"
+        for path in (ROOT / "acp_server/programs/editors").glob("*.md")
+    ),
+    "acp_server/programs/editors/registry/wholeturn/agent.json",
+    "acp_server/programs/editors/registry/wholeturn/icon.svg",
+    *(f"acp_server/programs/shell/wholeturn.{kind}" for kind in ("1", "bash", "zsh", "fish")),
 ]
 WEB = (".html", ".css", ".js")
 ENDINGS = (".py", ".pyi", ".md", ".typed", ".1", ".bash", ".zsh", ".fish", ".json", ".svg", *WEB)

@@ -12,9 +12,8 @@ from typing import Any
 
 import pytest
 
-from acp_server.cli.editors import own_command
-from acp_server.editors.catalog import COMMAND, EDITORS, Editor, configuration, page
-from runtime.errors import WholeturnError
+from acp_server.cli.editors import COMMAND, EDITORS, Editor, configuration, own_command, page
+from runtime.values.errors import WholeturnError
 from tests.editors import formats
 from tests.editors.lisp import call_of, keywords, read
 from tests.editors.lua_setup import plain, plugin_options
@@ -118,7 +117,7 @@ def test_every_editor_has_a_reader_and_a_page_and_stands_in_the_readme():
     folder = ROOT / "acp_server" / "editors"
     assert {path.stem for path in folder.glob("*.md")} == set(NAMED)
     readme = (ROOT / "README.md").read_text()
-    assert [name for name in NAMED if f"acp_server/editors/{name}.md" not in readme] == []
+    assert [name for name in NAMED if f"acp_server/programs/editors/{name}.md" not in readme] == []
 
 
 @pytest.mark.parametrize("name", NAMED)

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from acp_server.hello import initialize_result
+from acp_server.acp.capabilities import initialize_result
 from schemas.version import __version__
 from tests.editors.registry_rules import auth_faults, entry_faults, icon_faults
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import trio
 
 from tests.process.homes import Home
-from tests.wire import PATIENCE
+from tests.support.wire import PATIENCE
 
 COMMAND = (sys.executable, "-m", "acp_server", "gateway")
 

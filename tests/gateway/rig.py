@@ -10,15 +10,14 @@ from typing import Any
 import trio
 from trio_websocket import ConnectionClosed, WebSocketConnection, open_websocket_url
 
-from acp_server.config.options import Options
-from acp_server.config.settings import GatewaySettings
-from acp_server.gateway.following import follow
-from acp_server.gateway.serving import make_state, serve_until
-from acp_server.gateway.state import GatewayState
-from tests.acp_schema import NonConformant
+from acp_server.config.settings import GatewaySettings, Options
+from acp_server.gateway.clients.other_processes import follow
+from acp_server.gateway.serve import make_state, serve_until
+from acp_server.gateway.sessions.process_app import GatewayState
 from tests.process.homes import Home
-from tests.wire import PATIENCE, Agent, Answering, Ended, Handler, Inbox, encoded
-from tests.wire_order import REPLAYED, Json, Order
+from tests.support.acp_schema import NonConformant
+from tests.support.wire import PATIENCE, Agent, Answering, Ended, Handler, Inbox, encoded
+from tests.support.wire_order import REPLAYED, Json, Order
 
 TOKEN = "a-token-that-is-only-known-to-these-tests"
 

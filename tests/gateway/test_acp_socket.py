@@ -7,7 +7,7 @@ from trio.testing import wait_all_tasks_blocked
 
 from tests.gateway.rig import TOKEN, gateway, socket_at
 from tests.process.homes import Home, call, calls, says
-from tests.wire_talk import Talk, greet, kinds, of_kind, refused, text_of
+from tests.support.wire_talk import Talk, greet, kinds, of_kind, refused, text_of
 
 
 async def test_a_conversation(home: Home):

@@ -8,11 +8,11 @@ from collections.abc import AsyncIterator
 import pytest
 import trio
 
-from acp_server.gateway import serving
+from acp_server.gateway import serve
 from tests.gateway.rig import TOKEN, Gateway, gateway, head, raw, status_of
 from tests.process.homes import Home
-from tests.processes import until
-from tests.wire import PATIENCE
+from tests.support.processes import until
+from tests.support.wire import PATIENCE
 
 BEARER = f"Authorization: Bearer {TOKEN}"
 NEVER = 10_000.0
@@ -27,8 +27,8 @@ UPGRADE = (
 @pytest.fixture
 async def it(home: Home, monkeypatch) -> AsyncIterator[Gateway]:
     """A gateway that neither pings nor loses its patience meanwhile."""
-    monkeypatch.setattr(serving, "HEAD_SECONDS", NEVER)
-    monkeypatch.setattr(serving, "PING_SECONDS", NEVER)
+    monkeypatch.setattr(serve, "HEAD_SECONDS", NEVER)
+    monkeypatch.setattr(serve, "PING_SECONDS", NEVER)
     async with gateway(home) as made:
         yield made
 

@@ -12,14 +12,13 @@ from trio.testing import MockClock
 
 from acp_server.cli import gateway
 from acp_server.cli.main import run
-from acp_server.gateway import wires
-from acp_server.gateway.addresses import Place, is_loopback, place_of
-from acp_server.gateway.limits import MOST_ADDRESSES, Limits
-from acp_server.gateway.running import MOST_MESSAGES, Running
+from acp_server.gateway import sockets
+from acp_server.gateway.guard import MOST_ADDRESSES, Limits, Place, is_loopback, place_of
+from acp_server.gateway.sessions.running_turn import MOST_MESSAGES, Running
+from acp_server.gateway.sockets import Wires
 from acp_server.gateway.token import is_same, read_or_make
-from acp_server.gateway.wires import Wires
-from runtime.errors import ConfigError
-from runtime.events import (
+from runtime.values.errors import ConfigError
+from runtime.values.events import (
     AgentText,
     AgentThought,
     Event,
@@ -135,7 +134,7 @@ async def test_who_takes_nothing_is_cut(autojump_clock: MockClock):
     wire = everyone.open(await listener.accept(), None)
     with pytest.raises(trio.BrokenResourceError):
         await wire.send_all(b"x" * (64 << 20))
-    assert trio.current_time() >= wires.SEND_SECONDS
+    assert trio.current_time() >= sockets.SEND_SECONDS
     assert len(everyone) == 0
     await client.aclose()
     await listener.aclose()
@@ -172,7 +171,15 @@ def test_a_folder_that_nobody_may_write_to(tmp_path: Path):
 
 
 def test_the_server_over_stdio_knows_nothing_of_it():
-    assert loaded("acp_server.serve, acp_server.live", "hypercorn", "starlette", "acp_server.gateway") == []
+    assert (
+        loaded(
+            "acp_server.start.serve, acp_server.app.open_sessions",
+            "hypercorn",
+            "starlette",
+            "acp_server.gateway",
+        )
+        == []
+    )
 
 
 def test_without_the_extra_it_says_what_to_install(monkeypatch, capsys):

@@ -13,8 +13,8 @@ from tests.gateway.process import COMMAND, refused, running, token_file
 from tests.gateway.rig import connected, head, raw, status_of
 from tests.process.homes import Home, call, calls, says
 from tests.process.terminals import terminal
-from tests.wire import PATIENCE, never
-from tests.wire_talk import Talk, greet, text_of
+from tests.support.wire import PATIENCE, never
+from tests.support.wire_talk import Talk, greet, text_of
 
 TLS = Path(__file__).parent.parent / "data" / "tls"
 SOON = 4.0

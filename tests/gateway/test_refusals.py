@@ -7,11 +7,11 @@ from contextlib import AsyncExitStack, suppress
 import pytest
 import trio
 
-from acp_server.gateway import serving
+from acp_server.gateway import serve
 from tests.gateway.rig import TOKEN, Gateway, body_of, gateway, head, raw, status_of
 from tests.process.homes import Home
-from tests.processes import until
-from tests.wire import PATIENCE
+from tests.support.processes import until
+from tests.support.wire import PATIENCE
 
 BEARER = f"Authorization: Bearer {TOKEN}"
 UPGRADE = (
@@ -153,7 +153,7 @@ async def test_taken(it: Gateway, request_: bytes):
 
 
 async def test_a_head_that_does_not_come_is_not_waited_for(home: Home, monkeypatch):
-    monkeypatch.setattr(serving, "HEAD_SECONDS", 0.5)
+    monkeypatch.setattr(serve, "HEAD_SECONDS", 0.5)
     async with gateway(home) as it:
         stream = await trio.open_tcp_stream("127.0.0.1", it.port)
         async with stream:

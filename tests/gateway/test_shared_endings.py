@@ -3,18 +3,18 @@
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from acp_server.gateway.room import Room
-from runtime.events import Event
+from acp_server.gateway.sessions.shared_session import Room
 from runtime.ports import Client
-from runtime.states import State
-from tests.fakes import RecordingClient
+from runtime.session.session import State
+from runtime.values.events import Event
 from tests.gateway.rig import Gateway, SocketAgent, gateway
 from tests.gateway.test_shared_sessions import joined, opened
 from tests.process.homes import Home, call, calls, says
-from tests.processes import until
-from tests.wire import PATIENCE, never
-from tests.wire_order import Json
-from tests.wire_talk import greet, refused, text_of
+from tests.support.fakes import RecordingClient
+from tests.support.processes import until
+from tests.support.wire import PATIENCE, never
+from tests.support.wire_order import Json
+from tests.support.wire_talk import greet, refused, text_of
 
 NEW = {"protocolVersion": 1, "clientCapabilities": {}}
 SLOWLY = says(["word "] * 400, chunk_delay=0.05)

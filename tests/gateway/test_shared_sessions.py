@@ -3,15 +3,15 @@
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from acp_server.gateway import seat
-from runtime.events import Noticed
-from runtime.states import State
+from acp_server.gateway.clients import client_app
+from runtime.session.session import State
+from runtime.values.events import Noticed
 from tests.gateway.rig import Gateway, SocketAgent, gateway
 from tests.process.homes import Home, call, calls, says
-from tests.processes import until
-from tests.wire import PATIENCE, never
-from tests.wire_order import Json
-from tests.wire_talk import Talk, greet, of_kind, refused, replayed_turns, text_of
+from tests.support.processes import until
+from tests.support.wire import PATIENCE, never
+from tests.support.wire_order import Json
+from tests.support.wire_talk import Talk, greet, of_kind, refused, replayed_turns, text_of
 
 SLOWLY = says(["word "] * 400, delay=0.05)
 
@@ -210,7 +210,7 @@ def profile_in(frame: Json) -> object:
 
 
 async def test_who_does_not_read_is_cut_and_the_others_go_on(home: Home, monkeypatch):
-    monkeypatch.setattr(seat, "SLOW_SECONDS", 3.0)
+    monkeypatch.setattr(client_app, "SLOW_SECONDS", 3.0)
     home.script(says(["x" * 100_000] * 120))
     async with gateway(home) as it, it.connect() as first, it.connect(shared=True) as second:
         mine = await opened(it, first)

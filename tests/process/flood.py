@@ -11,12 +11,11 @@ from pathlib import Path
 
 import trio
 
-from acp_server.config.options import Options
-from acp_server.config.settings import GatewaySettings
-from acp_server.gateway.feed import RING_EVENTS, Feed
-from acp_server.gateway.serving import make_state, serve_until
+from acp_server.config.settings import GatewaySettings, Options
+from acp_server.gateway.feed.feed import RING_EVENTS, Feed
+from acp_server.gateway.serve import make_state, serve_until
 from acp_server.gateway.token import read_or_make
-from runtime.events import AgentText
+from runtime.values.events import AgentText
 
 AT_ONCE = 250
 MAX_LAG = RING_EVENTS // 2

@@ -12,9 +12,9 @@ import trio
 from trio_websocket import ConnectionClosed, WebSocketConnection, open_websocket
 
 from tests.process.homes import Home
-from tests.processes import PATIENCE as SHORT
-from tests.wire import PATIENCE
-from tests.wire_order import Json
+from tests.support.processes import PATIENCE as SHORT
+from tests.support.wire import PATIENCE
+from tests.support.wire_order import Json
 
 TOKEN_FILE = "gateway.token"
 

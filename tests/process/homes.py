@@ -7,10 +7,10 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from tests.acp_schema import Edition
-from tests.wire import Agent, Handler, start_agent
-from tests.wire_order import Json
-from tests.wire_talk import Talk, greet
+from tests.support.acp_schema import Edition
+from tests.support.wire import Agent, Handler, start_agent
+from tests.support.wire_order import Json
+from tests.support.wire_talk import Talk, greet
 
 SETTINGS = """\
 [agents.default]

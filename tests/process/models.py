@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from tests.fakes_llm import Canned, FakeServer, sse, text_event
+from tests.support.fakes_llm import Canned, FakeServer, sse, text_event
 
 Row = dict[str, Any]
 """A message of a request."""

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.process.homes import Home, call, calls, says
-from tests.wire_order import Json
+from tests.support.wire_order import Json
 
 MODULE = [sys.executable, "-m", "acp_server"]
 

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from acp_server.guidance_files import NAMES
-from runtime.guidance import HEAD
-from tests.fakes_llm import fake_server
+from acp_server.workspace.guidance_files import NAMES
+from runtime.setup.guidance import HEAD
 from tests.process.homes import Home
 from tests.process.models import answers, rows_of, system_of
-from tests.wire_order import Json
-from tests.wire_talk import Talk, text_block
+from tests.support.fakes_llm import fake_server
+from tests.support.wire_order import Json
+from tests.support.wire_talk import Talk, text_block
 
 PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n and so on").decode()
 

@@ -10,7 +10,7 @@ import trio
 
 from tests.process.homes import Home
 from tests.runtime.providers.local.conftest import smollm2 as smollm2
-from tests.wire_talk import Talk
+from tests.support.wire_talk import Talk
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE = 120
@@ -53,7 +53,7 @@ async def test_cancel_then_another_prompt_then_the_end_of_input(local_home):
 
 
 SHORT = (
-    "import sys; from pathlib import Path; from acp_server.demo import local_play as demo; "
+    "import sys; from pathlib import Path; from acp_server.programs.demo import play as demo; "
     "demo.PROMPTS = ('Hello! Who are you?', 'Name a colour.'); sys.exit(demo.play_local(Path.cwd()))"
 )
 

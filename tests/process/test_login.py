@@ -8,11 +8,11 @@ import sys
 import pytest
 import trio
 
-from tests.fakes_llm import HELLO, Canned, FakeServer, fake_server
 from tests.process.homes import Home
 from tests.process.models import answers
-from tests.wire_order import Json
-from tests.wire_talk import greet, refused
+from tests.support.fakes_llm import HELLO, Canned, FakeServer, fake_server
+from tests.support.wire_order import Json
+from tests.support.wire_talk import greet, refused
 
 KEY = "sk-hunter2"
 WRONG = Canned(

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from runtime.file_access import DatabaseHeld, Hold, close, opened, reading, refuse_held, writing
-from runtime.store.connection import connect, is_text, open_for_reading, open_for_writing
+from runtime.store.sqlite.connection import connect, is_text, open_for_reading, open_for_writing
+from runtime.values.file_access import DatabaseHeld, Hold, close, opened, reading, refuse_held, writing
 from tests.locks import LockAsker
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="POSIX locks")

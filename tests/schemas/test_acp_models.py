@@ -8,21 +8,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from schemas.acp.agent import InitializeResult
-from schemas.acp.auth import AuthenticateParams
 from schemas.acp.content import ContentBlock
-from schemas.acp.initialize import ClientCapabilities, InitializeParams
+from schemas.acp.fields import is_absolute
+from schemas.acp.initialize import AuthenticateParams, ClientCapabilities, InitializeParams, InitializeResult
 from schemas.acp.mcp import SERVERS, HttpServer, SseServer, StdioServer
-from schemas.acp.paths import is_absolute
-from schemas.acp.prompt import CancelParams, PromptParams
-from schemas.acp.session import (
-    CloseSessionParams,
-    ListSessionsParams,
-    LoadSessionParams,
-    NewSessionParams,
-)
-from tests.acp_samples import values_of
-from tests.acp_schema import NonConformant, check_type, definitions
+from schemas.acp.prompt_and_options import CancelParams, PromptParams
+from schemas.acp.session import CloseSessionParams, ListSessionsParams, LoadSessionParams, NewSessionParams
+from tests.support.acp_samples import values_of
+from tests.support.acp_schema import NonConformant, check_type, definitions
 
 MODELS: list[tuple[type[BaseModel], str]] = [
     (InitializeParams, "InitializeRequest"),
@@ -187,7 +180,7 @@ def test_other_paths_are_refused(path):
 
 NEW_SESSION = """
 import sys
-from acp_server.inbound import parse
+from acp_server.acp.params import parse
 from schemas.acp.session import NewSessionParams
 parse(NewSessionParams, {"cwd": "/", "mcpServers": []})
 print(sorted(name for name in sys.modules if name in ("schemas.acp.mcp", "schemas.acp.content")))

@@ -6,7 +6,7 @@ import pytest
 from pydantic_core import ValidationError
 
 from schemas import config as schema
-from schemas.config_gateway import GatewaySection
+from schemas.config_values import GatewaySection
 
 AGENT = {
     "provider": "p",

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from acp_server.config.load import for_session, load_user_config, view_for
-from acp_server.config.options import Options
-from acp_server.config.settings import SessionConfig
+from acp_server.config.settings import Options, SessionConfig
 
 USER = """\
 [agents.default]

@@ -7,7 +7,7 @@ import tomllib
 import pytest
 
 from acp_server.cli import config as commands
-from acp_server.config.keys import subtree
+from acp_server.config.layers import subtree
 from tests.acp_server.config.conftest import USER
 
 SECRETS = """\

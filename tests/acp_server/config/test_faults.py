@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from runtime.errors import ConfigError
+from runtime.values.errors import ConfigError
 from tests.acp_server.config.conftest import USER
 
 P = '[providers.p]\nkind = "openai"\n'

@@ -6,11 +6,10 @@ from tempfile import TemporaryDirectory
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from acp_server.config.effective import settings_in_force
+from acp_server.config.effective import as_json, as_text, settings_in_force
 from acp_server.config.load import load_user_config, view_for
-from acp_server.config.options import Options
-from acp_server.config.render import as_json, as_text
-from runtime.errors import ConfigError
+from acp_server.config.settings import Options
+from runtime.values.errors import ConfigError
 from schemas import config as schema
 
 SECTIONS = (

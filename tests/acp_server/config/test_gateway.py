@@ -4,7 +4,7 @@ import pytest
 
 from acp_server.config.effective import settings_in_force
 from acp_server.config.settings import GatewaySettings
-from runtime.errors import ConfigError
+from runtime.values.errors import ConfigError
 from tests.acp_server.config.conftest import USER
 
 WHOLE = """\

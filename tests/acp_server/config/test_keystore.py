@@ -7,8 +7,8 @@ from types import SimpleNamespace
 import pytest
 
 from acp_server.config.effective import settings_in_force
-from acp_server.config.keystore import KeyedEnviron, forget_key, is_stored, keys_file, store_key, stored_key
-from runtime.errors import ConfigError
+from acp_server.config.secrets import KeyedEnviron, forget_key, is_stored, keys_file, store_key, stored_key
+from runtime.values.errors import ConfigError
 from tests.acp_server.config.conftest import USER
 
 KEY = "sk-hunter2"
@@ -94,7 +94,7 @@ def test_a_keyring_that_does_not_open_is_an_error_without_the_key(env, ring):
 
 def test_no_library_is_loaded_for_a_key_that_is_not_in_a_keyring(env, monkeypatch):
     store_key(env, "A_KEY", KEY)
-    monkeypatch.setattr("acp_server.config.keystore.import_module", lambda name: pytest.fail(name))
+    monkeypatch.setattr("acp_server.config.secrets.import_module", lambda name: pytest.fail(name))
     assert stored_key(env, "A_KEY") == KEY
     assert stored_key(env, "B_KEY") is None
 

@@ -6,11 +6,11 @@ import sys
 
 import pytest
 
-from acp_server.config.options import Options, add_options, given_variables, options_of
-from acp_server.config.settings import AcpSettings
-from runtime.errors import ConfigError
-from runtime.profiles import PRESETS, Profile
+from acp_server.acp.client_options import AcpSettings
+from acp_server.config.settings import Options, add_options, given_variables, options_of
 from runtime.providers.detect import HOSTED, suggestions
+from runtime.values.errors import ConfigError
+from runtime.values.profiles import PRESETS, Profile
 from tests.acp_server.config.conftest import USER
 
 KEY = "runtime_profiles.default.max_context_tokens"
@@ -271,7 +271,7 @@ def test_misspelt_variable_is_told(place):
 def test_start_without_settings_loads_no_parser_and_no_schema(place):
     code = (
         "import os, sys; from acp_server.config.load import load_user_config; "
-        "from acp_server.config.options import Options; load_user_config(Options(), os.environ); "
+        "from acp_server.config.settings import Options; load_user_config(Options(), os.environ); "
         "print([m for m in ('tomllib', 'pydantic_core', 'difflib', 'platformdirs', 'schemas.config')"
         " if m in sys.modules])"
     )

@@ -2,7 +2,7 @@
 
 import pytest
 
-from runtime.errors import ConfigError
+from runtime.values.errors import ConfigError
 
 AGENT = '[agents.default]\nprovider = "own"\n[providers.own]\nkind = "local"\n'
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from acp_server.config.keys import leaves
-from acp_server.config.locate import line_of, locate
+from acp_server.config.files import line_of, locate
+from acp_server.config.layers import leaves
 
 TEXT = '''\
 # [not.a.table]

@@ -2,11 +2,11 @@
 
 import pytest
 
-from acp_server.config import project
+from acp_server.assembly.mcp_servers import of_client
+from acp_server.config import project_trust
 from acp_server.config.effective import settings_in_force
-from acp_server.mcp_servers import of_client
-from runtime.errors import ConfigError
 from runtime.mcp.settings import McpSettings, ServerSettings, Tuning
+from runtime.values.errors import ConfigError
 from schemas.acp.mcp import SERVERS
 
 BOTH = """\
@@ -118,8 +118,8 @@ def test_a_project_that_is_not_trusted_sets_none_of_it(place, text, key):
     before = place.load().base.config
     after = place.session()
     assert after.mcp == before.mcp
-    assert after.warnings[0].startswith(f"{path}:2: {key} is left out: {project.FORBIDDEN}") or (
-        after.warnings[0].startswith(f"{path}:1: {key} is left out: {project.FORBIDDEN}")
+    assert after.warnings[0].startswith(f"{path}:2: {key} is left out: {project_trust.FORBIDDEN}") or (
+        after.warnings[0].startswith(f"{path}:1: {key} is left out: {project_trust.FORBIDDEN}")
     )
 
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from runtime.errors import ConfigError
-from runtime.prices import Price
+from runtime.values.errors import ConfigError
+from runtime.values.model import Price
 
 SETTINGS = """\
 [agents.default]

@@ -5,16 +5,16 @@ from pathlib import Path
 
 import pytest
 
+from acp_server.assembly.session_setup import make_setup
 from acp_server.cli import permissions as commands
 from acp_server.config.build import build
 from acp_server.config.merge import Merged
 from acp_server.config.paths import answers_dir
+from acp_server.config.project_trust import trust
 from acp_server.config.settings import PermissionSettings
-from acp_server.config.trust import trust
-from acp_server.setup import make_setup
-from runtime.errors import ConfigError
-from runtime.permission.remembered import Remembered
+from runtime.permission.remembered_answers import Remembered
 from runtime.permission.rules import Rule
+from runtime.values.errors import ConfigError
 from tests.acp_server.config.conftest import USER
 
 MINE = f"""{USER}

@@ -2,41 +2,46 @@
 
 import pytest
 
-from acp_server.config import project
-from acp_server.config.keys import Tree, leaves, put
+from acp_server.config import project_trust
+from acp_server.config.layers import Tree, leaves, put
 from acp_server.config.load import project_layer, view_for
-from runtime.errors import ConfigError
+from runtime.values.errors import ConfigError
 from schemas import config as schema
 from tests.acp_server.config.conftest import USER
 
 REFUSED = [
-    ('store = "/tmp/theirs.db"', "store", 1, project.FORBIDDEN),
-    ('store = "memory"', "store", 1, project.FORBIDDEN),
+    ('store = "/tmp/theirs.db"', "store", 1, project_trust.FORBIDDEN),
+    ('store = "memory"', "store", 1, project_trust.FORBIDDEN),
     ('default_agent = "evil"\n[agents.evil]\nprovider = "local"', "default_agent", 1, "an agent"),
     ('[agents.evil]\nprovider = "local"', "agents.evil.provider", 2, "a provider"),
     ('[agents.evil]\nmodel = "small-model"', "agents.evil.model", 2, "a model"),
     ('[agents.evil]\nruntime_profile = "tight"', "agents.evil.runtime_profile", 2, "an agent"),
-    ("[agents.evil]", "agents.evil", 1, project.FORBIDDEN),
+    ("[agents.evil]", "agents.evil", 1, project_trust.FORBIDDEN),
     ('[agents.default]\nprovider = "evil"', "agents.default.provider", 2, "a provider"),
     ('[agents.default]\nmodel = "dear-model"', "agents.default.model", 2, "a model"),
     ('[agents.default]\nmodel = "module:factory"', "agents.default.model", 2, "a model"),
-    ('[agents.default]\nsystem_prompt = "obey"', "agents.default.system_prompt", 2, project.FORBIDDEN),
-    ("[providers.local]", "providers.local", 1, project.FORBIDDEN),
-    ('[providers.evil]\nkind = "openai"', "providers.evil", 1, project.FORBIDDEN),
-    ('[providers.local]\nkind = "scripted"', "providers.local", 1, project.FORBIDDEN),
-    ('[providers.local]\nbase_url = "http://evil.example/"', "providers.local", 1, project.FORBIDDEN),
-    ('[providers.local]\napi_key_env = "AWS_SECRET_ACCESS_KEY"', "providers.local", 1, project.FORBIDDEN),
-    ('[providers.local]\nmodel = "dear-model"', "providers.local", 1, project.FORBIDDEN),
-    ("[providers.local]\ncontext_window = 9", "providers.local", 1, project.FORBIDDEN),
-    ("[providers.local]\nmax_output_tokens = 9", "providers.local", 1, project.FORBIDDEN),
-    ("[providers.local]\noutput_counted_apart = true", "providers.local", 1, project.FORBIDDEN),
-    ('[providers.local]\ntools = "prompt"', "providers.local", 1, project.FORBIDDEN),
-    ('[providers.local]\ntoken_counter = "heuristic"', "providers.local", 1, project.FORBIDDEN),
-    ('[providers.local]\nscript = "/etc/passwd"', "providers.local", 1, project.FORBIDDEN),
-    ('[providers.local.headers]\nX = "1"', "providers.local", 1, project.FORBIDDEN),
-    ('[providers.local.options]\nx = "1"', "providers.local", 1, project.FORBIDDEN),
-    ('\n[acp]\nhistory_trimmed = "off"', "acp.history_trimmed", 3, project.FORBIDDEN),
-    ('[acp]\nvisible_trim_notice = "never"', "acp.visible_trim_notice", 2, project.FORBIDDEN),
+    ('[agents.default]\nsystem_prompt = "obey"', "agents.default.system_prompt", 2, project_trust.FORBIDDEN),
+    ("[providers.local]", "providers.local", 1, project_trust.FORBIDDEN),
+    ('[providers.evil]\nkind = "openai"', "providers.evil", 1, project_trust.FORBIDDEN),
+    ('[providers.local]\nkind = "scripted"', "providers.local", 1, project_trust.FORBIDDEN),
+    ('[providers.local]\nbase_url = "http://evil.example/"', "providers.local", 1, project_trust.FORBIDDEN),
+    (
+        '[providers.local]\napi_key_env = "AWS_SECRET_ACCESS_KEY"',
+        "providers.local",
+        1,
+        project_trust.FORBIDDEN,
+    ),
+    ('[providers.local]\nmodel = "dear-model"', "providers.local", 1, project_trust.FORBIDDEN),
+    ("[providers.local]\ncontext_window = 9", "providers.local", 1, project_trust.FORBIDDEN),
+    ("[providers.local]\nmax_output_tokens = 9", "providers.local", 1, project_trust.FORBIDDEN),
+    ("[providers.local]\noutput_counted_apart = true", "providers.local", 1, project_trust.FORBIDDEN),
+    ('[providers.local]\ntools = "prompt"', "providers.local", 1, project_trust.FORBIDDEN),
+    ('[providers.local]\ntoken_counter = "heuristic"', "providers.local", 1, project_trust.FORBIDDEN),
+    ('[providers.local]\nscript = "/etc/passwd"', "providers.local", 1, project_trust.FORBIDDEN),
+    ('[providers.local.headers]\nX = "1"', "providers.local", 1, project_trust.FORBIDDEN),
+    ('[providers.local.options]\nx = "1"', "providers.local", 1, project_trust.FORBIDDEN),
+    ('\n[acp]\nhistory_trimmed = "off"', "acp.history_trimmed", 3, project_trust.FORBIDDEN),
+    ('[acp]\nvisible_trim_notice = "never"', "acp.visible_trim_notice", 2, project_trust.FORBIDDEN),
 ]
 
 
@@ -110,7 +115,7 @@ def test_every_known_key_is_refused_unless_it_is_on_the_list(place):
             tree: Tree = {}
             put(tree, key, "local")
             layer = project_layer(place.project) or _empty(place)
-            if not project.admit(layer._replace(tree=tree), place.load().base.merged.tree).refused:
+            if not project_trust.admit(layer._replace(tree=tree), place.load().base.merged.tree).refused:
                 open_keys.add(key)
     profile = {("runtime_profiles", "default", name) for name in schema.keys_of(schema.ProfileSection)}
     assert open_keys == profile - {("runtime_profiles", "default", "tools")} | {

@@ -5,14 +5,13 @@ say.
 import pytest
 import trio
 
+from acp_server.assembly.session_setup import make_setup
 from acp_server.config.effective import settings_in_force
-from acp_server.setup import make_setup
-from runtime.context.summarize import FoldedRounds
-from runtime.context.window import NewestRounds
-from runtime.errors import ConfigError
-from runtime.profiles import TOOLS, LoopContext
+from runtime.trimming.round_trimmers import FoldedRounds, NewestRounds
+from runtime.values.errors import ConfigError
+from runtime.values.profiles import TOOLS, LoopContext
 from tests.acp_server.config.conftest import USER
-from tests.fakes import script
+from tests.support.fakes import script
 
 PROFILE = "[runtime_profiles.default]\n"
 CONTEXT = "[runtime_profiles.default.loop_context]\n"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from acp_server.config import project
+from acp_server.config import project_trust
 from acp_server.config.effective import settings_in_force
 
 SECRET = "geheim9"
@@ -41,4 +41,4 @@ def test_a_project_that_is_not_trusted_names_no_server(place, address):
     path = place.project_file('store = "postgresql://evil.example/db"')
     found = place.session()
     assert found.store == address
-    assert found.warnings[0].startswith(f"{path}:1: store is left out: {project.FORBIDDEN}")
+    assert found.warnings[0].startswith(f"{path}:1: store is left out: {project_trust.FORBIDDEN}")

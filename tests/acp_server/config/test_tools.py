@@ -2,11 +2,11 @@
 
 import pytest
 
+from acp_server.assembly.session_setup import make_setup
 from acp_server.config.effective import settings_in_force
-from acp_server.setup import make_setup
-from runtime.errors import ConfigError
-from runtime.profiles import FEW_TOOLS, TOOLS
-from runtime.providers.settings import ProviderSettings
+from runtime.providers.catalog import ProviderSettings
+from runtime.values.errors import ConfigError
+from runtime.values.profiles import FEW_TOOLS, TOOLS
 from tests.acp_server.config.conftest import USER
 
 

@@ -5,9 +5,9 @@ import stat
 
 import pytest
 
-from acp_server.config import trust
+from acp_server.config import project_trust
 from acp_server.config.load import project_layer
-from runtime.errors import ConfigError
+from runtime.values.errors import ConfigError
 
 TEXT = 'store = "theirs.db"\n[providers.p]\nkind = "openai"\n'
 
@@ -17,7 +17,7 @@ def trusting(place):
     place.project_file(TEXT)
     layer = project_layer(place.project)
     assert layer is not None
-    trust.trust(place.env, place.project, layer.digest)
+    project_trust.trust(place.env, place.project, layer.digest)
     return place
 
 
@@ -52,7 +52,7 @@ def test_folder_behind_a_link_is_the_folder(trusting, tmp_path):
     link.symlink_to(trusting.project)
     real, trusting.project = trusting.project, link
     assert trusting.session().agent.provider is not None
-    assert trust.revoke(trusting.env, link)
+    assert project_trust.revoke(trusting.env, link)
     trusting.project = real
     assert trusting.session().agent.provider is None
 
@@ -63,27 +63,27 @@ def test_link_that_points_elsewhere_now_is_not_trusted(place, tmp_path):
     link = tmp_path / "link"
     link.symlink_to(place.project)
     digest = "0" * 64
-    trust.trust(place.env, link, digest)
-    assert trust.is_trusted(place.env, link, digest)
+    project_trust.trust(place.env, link, digest)
+    assert project_trust.is_trusted(place.env, link, digest)
     link.unlink()
     link.symlink_to(other)
-    assert not trust.is_trusted(place.env, link, digest)
+    assert not project_trust.is_trusted(place.env, link, digest)
 
 
 def test_revoke_of_a_folder_that_is_gone(trusting):
     (trusting.project / ".wholeturn.toml").unlink()
     trusting.project.rmdir()
-    assert trust.revoke(trusting.env, trusting.project)
-    assert not trust.revoke(trusting.env, trusting.project)
+    assert project_trust.revoke(trusting.env, trusting.project)
+    assert not project_trust.revoke(trusting.env, trusting.project)
 
 
 def test_folders_are_listed_by_name(place, tmp_path):
     for name in ("b", "a"):
-        trust.trust(place.env, tmp_path / name, name * 64)
-    trust.trust(place.env, tmp_path / "b", "c" * 64)
-    assert trust.trusted_folders(place.env) == [
-        trust.Trusted(str(tmp_path / "a"), "a" * 64),
-        trust.Trusted(str(tmp_path / "b"), "c" * 64),
+        project_trust.trust(place.env, tmp_path / name, name * 64)
+    project_trust.trust(place.env, tmp_path / "b", "c" * 64)
+    assert project_trust.trusted_folders(place.env) == [
+        project_trust.Trusted(str(tmp_path / "a"), "a" * 64),
+        project_trust.Trusted(str(tmp_path / "b"), "c" * 64),
     ]
 
 
@@ -102,7 +102,7 @@ def test_broken_record_is_no_trust(trusting, content):
 
 
 def test_record_of_another_folder_is_no_trust(trusting, tmp_path):
-    trust.trust(trusting.env, tmp_path, "0" * 64)
+    project_trust.trust(trusting.env, tmp_path, "0" * 64)
     records = {path: path.read_text() for path in (trusting.home / "trusted").iterdir()}
     for path, text in zip(records, reversed(records.values()), strict=True):
         path.write_text(text)
@@ -112,7 +112,7 @@ def test_record_of_another_folder_is_no_trust(trusting, tmp_path):
 def test_trust_that_cannot_be_recorded(place):
     (place.home / "trusted").write_text("in the way")
     with pytest.raises(ConfigError, match="trust cannot be recorded"):
-        trust.trust(place.env, place.project, "0" * 64)
+        project_trust.trust(place.env, place.project, "0" * 64)
 
 
 @pytest.mark.skipif(not hasattr(os, "fsencode") or os.name == "nt", reason="needs byte paths")
@@ -122,5 +122,5 @@ def test_folder_whose_name_is_no_text(place):
         odd.mkdir()
     except OSError:
         pytest.skip("this file system takes text only")
-    trust.trust(place.env, odd, "0" * 64)
-    assert trust.is_trusted(place.env, odd, "0" * 64)
+    project_trust.trust(place.env, odd, "0" * 64)
+    assert project_trust.is_trusted(place.env, odd, "0" * 64)

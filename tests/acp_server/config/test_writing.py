@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from acp_server.config.keys import put
+from acp_server.config.layers import put
 from acp_server.config.writing import Wanted, lines_of, with_keys, write_user_file
-from runtime.errors import ConfigError
+from runtime.values.errors import ConfigError
 
 WANTED: Wanted = {
     ("agents", "default", "provider"): "p",

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from acp_server.config.options import Options
+from acp_server.config.settings import Options
 from acp_server.doctor.finding import Finding, Place, Read, Status
 from acp_server.doctor.settings import read_settings
 

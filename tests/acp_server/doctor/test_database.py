@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from acp_server.doctor import database as checks
-from acp_server.extras import MODULES, installing, is_installed
-from runtime.store.postgres import PostgresStore
-from runtime.store.postgres_schema import SCHEMA_VERSION
-from runtime.stored import SessionRecord
-from tests import postgres
+from acp_server.assembly.extras import MODULES, installing, is_installed
+from acp_server.doctor import store as checks
+from runtime.store.postgres.schema import SCHEMA_VERSION
+from runtime.store.postgres.store import PostgresStore
+from runtime.values.stored import SessionRecord
 from tests.acp_server.doctor.rigs import Machine, only
+from tests.support import postgres
 
 GOOD = checks.Seen("UTF8", only_reads=False, schema="public", may_create=True, user="me", table="")
 RESULTS = [

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from acp_server.config.keystore import store_key
+from acp_server.config.secrets import store_key
 from acp_server.doctor import model as checks
 from tests.acp_server.doctor.rigs import Machine, only, rows
 
@@ -41,7 +41,7 @@ def test_a_key_that_is_not_there(machine: Machine):
 def test_a_key_that_is_there_is_not_shown(machine: Machine, stored: bool, monkeypatch: pytest.MonkeyPatch):
     machine.model_at("http://127.0.0.1:1/v1", KEYED)
     if stored:
-        monkeypatch.setattr("acp_server.config.keystore._keyring", lambda: None)
+        monkeypatch.setattr("acp_server.config.secrets._keyring", lambda: None)
         store_key(machine.place.env, "MY_KEY", SECRET)
     else:
         machine.env["MY_KEY"] = SECRET

@@ -4,12 +4,12 @@ import sys
 
 import pytest
 
-from acp_server.config import trust
+from acp_server.assembly.extras import MODULES
+from acp_server.config import project_trust
 from acp_server.config.load import project_layer
 from acp_server.doctor import settings as checks
 from acp_server.doctor.finding import Read
-from acp_server.extras import MODULES
-from acp_server.prompt_files import project_prompts
+from acp_server.workspace.prompt_files import project_prompts
 from tests.acp_server.doctor.rigs import Machine, only, rows
 
 SETTINGS = """\
@@ -96,7 +96,7 @@ def test_a_folder_that_is_not_trusted_and_then_is(machine: Machine):
     assert f"wholeturn trust {work}" in found.mend
     layer = project_layer(work)
     assert layer is not None
-    trust.trust(machine.place.env, work, layer.digest, project_prompts(work).digest)
+    project_trust.trust(machine.place.env, work, layer.digest, project_prompts(work).digest)
     assert only(checks.check_trust(machine.read()), "trust").status == "ok"
     (prompts / "fix.md").write_text("Fix it otherwise.")
     assert "prompt files" in only(checks.check_trust(machine.read()), "trust").text

@@ -11,9 +11,9 @@ import pytest
 from acp_server.config.paths import short
 from acp_server.doctor import store as checks
 from acp_server.doctor.finding import Finding
-from runtime.store.schema import MIGRATIONS, SCHEMA_VERSION
-from runtime.store.sqlite import SqliteStore
-from runtime.stored import SessionRecord, StoredEntry
+from runtime.store.sqlite.schema import MIGRATIONS, SCHEMA_VERSION
+from runtime.store.sqlite.store import SqliteStore
+from runtime.values.stored import SessionRecord, StoredEntry
 from tests.acp_server.doctor.rigs import Machine, database, only
 
 

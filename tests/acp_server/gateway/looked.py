@@ -12,15 +12,15 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 
 from acp_server.config.load import for_session, load_user_config
-from acp_server.config.options import Options
-from acp_server.config.settings import SessionConfig
-from acp_server.gateway import api, dashboard
-from acp_server.gateway.refusals import refused
-from runtime.profiles import Profile
-from runtime.session import Session
+from acp_server.config.settings import Options, SessionConfig
+from acp_server.gateway import serve
+from acp_server.gateway.api import routes as api
+from acp_server.gateway.unread_requests import refused
+from runtime.session.session import Session
 from runtime.store.memory import MemoryStore
-from runtime.stored import Store
-from tests.fakes import EchoTool, ask, call, make_session, script
+from runtime.values.profiles import Profile
+from runtime.values.stored import Store
+from tests.support.fakes import EchoTool, ask, call, make_session, script
 
 BASE = "http://127.0.0.1"
 
@@ -56,7 +56,7 @@ class Desk:
 def app_of(few: FewSessions) -> Starlette:
     """The routes with the gateway's own refusals."""
     state = cast(Any, SimpleNamespace(app=few))
-    routes = [*api.routes(state), *dashboard.routes(state)]
+    routes = [*api.routes(state), *serve.dashboard_routes(state)]
     return Starlette(routes=routes, exception_handlers={HTTPException: refused})
 
 

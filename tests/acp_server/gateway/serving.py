@@ -13,7 +13,7 @@ from hypercorn.typing import ConnectionState
 from hypercorn.utils import wrap_app
 from starlette.types import ASGIApp
 
-from acp_server.gateway.wires import Wires
+from acp_server.gateway.sockets import Wires
 
 PATIENCE = 20.0
 UPGRADE = (

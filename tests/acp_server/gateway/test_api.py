@@ -2,11 +2,11 @@
 
 import pytest
 
-from runtime.profiles import Profile
 from runtime.store.memory import MemoryStore
-from runtime.stored import HeadChange, SessionRecord
+from runtime.values.profiles import Profile
+from runtime.values.stored import HeadChange, SessionRecord
 from tests.acp_server.gateway.looked import desk, talked
-from tests.fakes import TIME, ask
+from tests.support.fakes import TIME, ask
 
 
 async def test_the_list_goes_newest_first_page_by_page() -> None:

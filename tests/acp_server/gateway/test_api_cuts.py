@@ -3,15 +3,14 @@
 from dataclasses import replace
 from typing import Any
 
-from acp_server.gateway.turn_index import TurnIndex
-from acp_server.local import answer_locally
-from runtime.context.catalog import trimmer_of
-from runtime.context.settings import parse_descriptor
-from runtime.profiles import Profile
-from runtime.session import Session
-from runtime.stored import Store
+from acp_server.commands.commands import answer_locally
+from acp_server.gateway.api.turn_index import TurnIndex
+from runtime.session.session import Session
+from runtime.trimming.catalog import parse_descriptor, trimmer_of
+from runtime.values.profiles import Profile
+from runtime.values.stored import Store
 from tests.acp_server.gateway.looked import Desk, desk, talked
-from tests.fakes import EchoTool, ask, call, make_session, script
+from tests.support.fakes import EchoTool, ask, call, make_session, script
 
 
 async def views(client: Desk) -> dict[int | None, str]:

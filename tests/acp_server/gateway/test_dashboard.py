@@ -11,17 +11,15 @@ import pytest
 import trio
 from starlette.types import Receive, Scope, Send
 
-from acp_server.config.options import Options
-from acp_server.config.settings import GatewaySettings
-from acp_server.gateway import dashboard
-from acp_server.gateway.app import build
-from acp_server.gateway.serving import make_state
-from acp_server.gateway.state import GatewayState
-from runtime.session import Session
+from acp_server.config.settings import GatewaySettings, Options
+from acp_server.gateway import serve
+from acp_server.gateway.serve import build, make_state
+from acp_server.gateway.sessions.process_app import GatewayState
+from runtime.session.session import Session
 from tests.acp_server.gateway.looked import desk
 from tests.acp_server.gateway.serving import serving
-from tests.browser import Page, browser
-from tests.fakes import ask
+from tests.support.browser import Page, browser
+from tests.support.fakes import ask
 
 TOKEN = "a-token-that-is-long-enough-to-be-one-0123"
 HOSTILE = "<script>document.title='taken'</script><img src=x onerror=alert(1)> safe\u202egnp.exe"
@@ -312,7 +310,7 @@ async def test_without_the_token_it_asks_for_it(tmp_path: Path) -> None:
 
 
 def test_the_files_need_nothing_from_elsewhere_and_hold_no_inline_code() -> None:
-    files = {path.name: path.read_text() for path in dashboard.FOLDER.iterdir()}
+    files = {path.name: path.read_text() for path in serve.FOLDER.iterdir()}
     for name, text in files.items():
         assert len(text.splitlines()) < 300, name
         outside = re.findall(r"https?://(?!www\.w3\.org/(?:2000/svg|1999))\S*|@import|innerHTML|eval\(", text)

@@ -6,11 +6,11 @@ from typing import get_args
 import pytest
 from jsonschema import Draft202012Validator
 
-from acp_server.gateway.event_frames import KINDS, TYPES, Origin, frame, lost_frame
-from acp_server.gateway.frame_schemas import EVENTS_LOST, event_schemas
-from acp_server.messages import encode
-from runtime.events import AgentText, Event, HistoryTrimmed, ToolCallChanged, TrimTokens, UserMessage
-from tests.acp_server.test_outbound import EVENTS
+from acp_server.gateway.feed.event_frames import KINDS, TYPES, Origin, frame, lost_frame
+from acp_server.gateway.feed.event_schemas import EVENTS_LOST, event_schemas
+from acp_server.wire.messages import encode
+from runtime.values.events import AgentText, Event, HistoryTrimmed, ToolCallChanged, TrimTokens, UserMessage
+from tests.acp_server.acp.test_outbound import EVENTS
 
 NOW = "2026-01-02T03:04:05.000Z"
 NOWHERE = Origin()

@@ -9,9 +9,9 @@ import pytest
 import trio
 from starlette.applications import Starlette
 
-from acp_server.gateway import events
-from acp_server.gateway.feed import Feed
-from runtime.events import AgentText, HistoryTrimmed, Noticed
+from acp_server.gateway.clients import event_streams
+from acp_server.gateway.feed.feed import Feed
+from runtime.values.events import AgentText, HistoryTrimmed, Noticed
 from tests.acp_server.gateway.serving import PATIENCE, UPGRADE, Raw, serving, texts
 
 TRIM = HistoryTrimmed(4, 2, 3, "history turn limit exceeded", "count", "t-1")
@@ -22,7 +22,7 @@ TEXT, CLOSE = 1, 8
 @asynccontextmanager
 async def serve(feed: Feed) -> AsyncIterator[int]:
     """The feed's routes on a port."""
-    app = Starlette(routes=events.routes(SimpleNamespace(feed=feed)))  # type: ignore[arg-type]
+    app = Starlette(routes=event_streams.routes(SimpleNamespace(feed=feed)))  # type: ignore[arg-type]
     async with serving(app) as port:
         yield port
 
@@ -210,7 +210,7 @@ async def test_the_end_of_the_feed_ends_both_properly() -> None:
 
 
 async def test_a_quiet_stream_says_that_it_lives(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(events, "KEEP_ALIVE", 0.01)
+    monkeypatch.setattr(event_streams, "KEEP_ALIVE", 0.01)
     feed = Feed()
     async with serve(feed) as port:
         raw = await opened(port, feed)

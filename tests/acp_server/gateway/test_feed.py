@@ -8,11 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trio.testing import wait_all_tasks_blocked
 
-from acp_server.gateway.event_frames import Origin
-from acp_server.gateway.feed import CUT_EVERY, Feed
-from acp_server.gateway.reader import Reader, Wanted
-from acp_server.gateway.ring import Recent, Ring, Told
-from runtime.events import AgentText, HistoryTrimmed, Noticed
+from acp_server.gateway.feed.event_frames import Origin
+from acp_server.gateway.feed.feed import CUT_EVERY, Feed
+from acp_server.gateway.feed.ring import Reader, Recent, Ring, Told, Wanted
+from runtime.values.events import AgentText, HistoryTrimmed, Noticed
 
 TRIM = HistoryTrimmed(1, 1, 1, "history turn limit exceeded", "count", "t-1")
 

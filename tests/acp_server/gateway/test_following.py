@@ -10,20 +10,19 @@ import trio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from acp_server.gateway.feed import Feed
-from acp_server.gateway.first_sight import last_place, last_turn, start_of_news
-from acp_server.gateway.following import Follower, Known
-from acp_server.gateway.reader import Reader
-from runtime.conversation import Conversation
-from runtime.errors import ResourceNotFound
-from runtime.events import Event, HistoryTrimmed
-from runtime.forking import copy_session
-from runtime.profiles import Profile
-from runtime.session import Session
+from acp_server.gateway.clients.other_processes import Follower, Known, last_place, last_turn, start_of_news
+from acp_server.gateway.feed.feed import Feed
+from acp_server.gateway.feed.ring import Reader
+from runtime.conversation.conversation import Conversation
+from runtime.conversation.load_and_fork import copy_session
+from runtime.session.session import Session
 from runtime.store.memory import MemoryStore
-from runtime.store.sqlite import SqliteStore
-from runtime.stored import HeadChange, SessionRecord, Store, StoredEntry
-from tests.fakes import RecordingClient, ask, make_setup, script
+from runtime.store.sqlite.store import SqliteStore
+from runtime.values.errors import ResourceNotFound
+from runtime.values.events import Event, HistoryTrimmed
+from runtime.values.profiles import Profile
+from runtime.values.stored import HeadChange, SessionRecord, Store, StoredEntry
+from tests.support.fakes import RecordingClient, ask, make_setup, script
 
 CREATED = "2025-12-31T12:00:00.000Z"
 """When all sessions of these tests were; their turns end at `fakes.TIME`, which is later."""

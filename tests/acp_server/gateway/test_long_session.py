@@ -5,9 +5,9 @@ import tracemalloc
 import orjson
 
 from runtime.store.memory import MemoryStore
-from runtime.stored import SessionRecord, StoredEntry
+from runtime.values.stored import SessionRecord, StoredEntry
 from tests.acp_server.gateway.looked import desk
-from tests.fakes import TIME
+from tests.support.fakes import TIME
 
 TURNS, ROWS = 20_000, 5
 TEXT = "x" * 400

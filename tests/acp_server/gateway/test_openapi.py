@@ -8,13 +8,11 @@ import jsonschema
 import pytest
 import trio
 
-from acp_server.config.options import Options
-from acp_server.config.settings import GatewaySettings
-from acp_server.gateway.api import ROUTES
-from acp_server.gateway.app import build
-from acp_server.gateway.openapi import description
-from acp_server.gateway.serving import make_state
-from runtime.profiles import Profile
+from acp_server.config.settings import GatewaySettings, Options
+from acp_server.gateway.api.openapi import description
+from acp_server.gateway.api.routes import ROUTES
+from acp_server.gateway.serve import build, make_state
+from runtime.values.profiles import Profile
 from tests.acp_server.gateway.looked import desk, talked
 from tests.acp_server.gateway.serving import serving
 

@@ -12,22 +12,22 @@ from typing import Any
 
 import trio
 
-from runtime.conversation import Conversation
-from runtime.events import Noticed, ToolKind, UsageChanged
-from runtime.history.estimate import estimate_history_tokens, estimate_tool_schemas
-from runtime.history.pairs import pairs_ok
-from runtime.loading import read_state, restore
-from runtime.model import ModelRequest
+from runtime.conversation.conversation import Conversation
+from runtime.conversation.load_and_fork import read_state, restore
+from runtime.history.rows.estimate import estimate_history_tokens, estimate_tool_schemas
+from runtime.history.rows.pairs import pairs_ok
 from runtime.ports import Tool, ToolContext, ToolOutcome, ToolRequest, ToolView
-from runtime.profiles import Profile, Route
-from runtime.providers.scripted import ScriptedProvider
-from runtime.rows import Row, ToolSpec
-from runtime.session import Session
+from runtime.providers.scripted.provider import ScriptedProvider
+from runtime.session.session import Session
 from runtime.store.memory import MemoryStore
-from runtime.stored import SessionRecord, Store, StoredEntry
+from runtime.values.events import Noticed, ToolKind, UsageChanged
+from runtime.values.model import ModelRequest
+from runtime.values.profiles import Profile, Route
+from runtime.values.rows import Row, ToolSpec
+from runtime.values.stored import SessionRecord, Store, StoredEntry
 from schemas.transcript import CallRecord, EndStep, PromptStep, ReplyStep, Step, ToolStep
-from tests.fakes import TIME, RecordingClient, ask, make_setup, script
 from tests.runtime.history.case_data import cases, expand, generated, row
+from tests.support.fakes import TIME, RecordingClient, ask, make_setup, script
 
 
 def given(case_id: str) -> list[dict[str, Any]]:

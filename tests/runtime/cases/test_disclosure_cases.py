@@ -5,10 +5,10 @@ Where the product does otherwise than a case wishes, the docstring says what and
 
 import logging
 
-from runtime.events import HistoryTrimmed, ToolCallStarted, UsageChanged, UserMessage
-from runtime.history.notice import BREADCRUMB_TEXT
-from runtime.loading import replay
-from runtime.profiles import Profile
+from runtime.conversation.load_and_fork import replay
+from runtime.history.rows.notice import BREADCRUMB_TEXT
+from runtime.values.events import HistoryTrimmed, ToolCallStarted, UsageChanged, UserMessage
+from runtime.values.profiles import Profile
 from tests.runtime.cases.harness import play, prompts, tokens, turns
 
 

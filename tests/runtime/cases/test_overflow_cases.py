@@ -5,10 +5,10 @@ Where the product does otherwise than a case wishes, the docstring says what and
 
 import pytest
 
-from runtime.errors import ContextWindowExceeded
-from runtime.history.estimate import estimate_history_tokens
-from runtime.history.notice import BREADCRUMB_TEXT
-from runtime.profiles import Profile
+from runtime.history.rows.estimate import estimate_history_tokens
+from runtime.history.rows.notice import BREADCRUMB_TEXT
+from runtime.values.errors import ContextWindowExceeded
+from runtime.values.profiles import Profile
 from tests.runtime.cases.harness import fixed_tool, play, prompts, tokens, turns
 
 OVERFLOW = "context window overflow recovery"

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from runtime.conversation import Conversation
-from runtime.errors import ProviderError
-from runtime.events import Noticed, UserMessage
-from runtime.loading import replay, restore
-from runtime.prompt import Prompt
-from runtime.replaying import replay_session
-from runtime.session import Session
-from tests.fakes import RecordingClient, make_session, make_setup, script
+from runtime.conversation.conversation import Conversation
+from runtime.conversation.load_and_fork import replay, restore
+from runtime.replay.stored_session import replay_session
+from runtime.session.session import Session
+from runtime.values.errors import ProviderError
+from runtime.values.events import Noticed, UserMessage
+from runtime.values.prompt import Prompt
+from tests.support.fakes import RecordingClient, make_session, make_setup, script
 
 PNG = base64.b64encode(b"\x89PNG\r\n\x1a\n" + b"x" * 6000).decode()
 BLOCKS: tuple[dict[str, object], ...] = (

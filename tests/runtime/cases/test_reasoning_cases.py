@@ -12,24 +12,24 @@ from typing import Any
 import pytest
 import trio
 
-from runtime.conversation import Conversation
-from runtime.history.estimate import estimate_history_tokens
-from runtime.loading import read_state, restore
-from runtime.marks import INTERRUPTED_RESULT
+from runtime.conversation.conversation import Conversation
+from runtime.conversation.load_and_fork import read_state, restore
+from runtime.history.rows.estimate import estimate_history_tokens
 from runtime.ports import Tool
-from runtime.profiles import Profile
 from runtime.providers import catalog
-from runtime.providers.settings import ProviderSettings
-from runtime.rows import Row
-from runtime.session import Session
+from runtime.providers.catalog import ProviderSettings
+from runtime.session.session import Session
 from runtime.store.memory import MemoryStore
-from runtime.stored import SessionRecord, StoredEntry
+from runtime.values.profiles import Profile
+from runtime.values.rows import Row
+from runtime.values.stored import SessionRecord, StoredEntry
+from runtime.values.texts import INTERRUPTED_RESULT
 from schemas.transcript import CallRecord, PartialStep, PromptStep, ReplyStep, Step, ToolStep
 from tests.contracts.plans import events, lines
-from tests.fakes import TIME, RecordingClient, ask, make_setup
-from tests.fakes_llm import Canned, FakeServer, fake_server, sse, text_event
 from tests.runtime.cases.harness import fixed_tool, given, prompts, turns, write_turns
 from tests.runtime.history.case_data import cases
+from tests.support.fakes import TIME, RecordingClient, ask, make_setup
+from tests.support.fakes_llm import Canned, FakeServer, fake_server, sse, text_event
 
 CALL = cases()["B065"]["input"]["history"][4]
 THOUGHT: str = CALL["reasoning"]

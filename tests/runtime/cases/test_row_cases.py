@@ -7,12 +7,12 @@ import json
 
 import pytest
 
-from runtime.events import ToolCallStarted
-from runtime.marks import NO_ANSWER
-from runtime.model import ModelRequest
-from runtime.profiles import Profile
-from runtime.providers.openai_request import BodyShape, BodyWriter
-from runtime.record import read_turns
+from runtime.providers.openai_chat.request import BodyShape, BodyWriter
+from runtime.transcript.turn_record import read_turns
+from runtime.values.events import ToolCallStarted
+from runtime.values.model import ModelRequest
+from runtime.values.profiles import Profile
+from runtime.values.texts import NO_ANSWER
 from tests.runtime.cases.harness import fixed_tool, play, prompts, tokens
 from tests.runtime.history.case_data import cases, expand
 

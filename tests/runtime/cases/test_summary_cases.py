@@ -7,17 +7,17 @@ from dataclasses import replace
 
 import trio
 
-from runtime.history.beside import NOTES_HEADER
-from runtime.history.boundaries import BREADCRUMB_TEXT
-from runtime.profiles import Profile, Route
-from runtime.providers.scripted import ScriptedProvider
-from runtime.rows import Row
+from runtime.history.live.preamble import NOTES_HEADER
+from runtime.history.rows.boundaries import BREADCRUMB_TEXT
+from runtime.providers.scripted.provider import ScriptedProvider
+from runtime.setup.session_setup import Summariser
 from runtime.store.memory import MemoryStore
-from runtime.stored import SessionRecord
-from runtime.summaries import Summariser
-from tests.fakes import TIME, script
+from runtime.values.profiles import Profile, Route
+from runtime.values.rows import Row
+from runtime.values.stored import SessionRecord
 from tests.runtime.cases.harness import Played, fixed_tool, given, play, reply, turns, write_turns
 from tests.runtime.history.case_data import cases
+from tests.support.fakes import TIME, script
 
 
 async def summarising(case_id: str, longer: int = 0) -> tuple[Played, ScriptedProvider]:

@@ -2,11 +2,10 @@
 
 from dataclasses import replace
 
-from runtime.choices import Choice, Offer
-from runtime.events import HistoryTrimmed
-from runtime.profiles import Profile, Route
-from runtime.setup import Setup
-from runtime.switching import Switching
+from runtime.conversation.switch_model import Switching
+from runtime.setup.session_setup import Setup
+from runtime.values.events import HistoryTrimmed
+from runtime.values.profiles import Choice, Offer, Profile, Route
 from tests.runtime.cases.harness import play, prompts, tokens
 from tests.runtime.history.case_data import cases
 

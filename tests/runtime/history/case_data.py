@@ -5,8 +5,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
-from runtime.history.turns import History
-from runtime.rows import Image, Role, Row, ToolCall
+from runtime.history.live.history import History
+from runtime.values.rows import Image, Role, Row, ToolCall
 
 PATH = Path(__file__).resolve().parents[2] / "data" / "cases.json"
 

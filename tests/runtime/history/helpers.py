@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from runtime.errors import ProviderError, ProviderErrorKind
-from runtime.history.turns import History
-from runtime.rows import Row, ToolCall, ToolSpec
+from runtime.history.live.history import History
+from runtime.values.errors import ProviderError, ProviderErrorKind
+from runtime.values.rows import Row, ToolCall, ToolSpec
 
 SHELL = ToolSpec("shell", "run a command", '{"type":"object"}')
 

@@ -11,9 +11,9 @@ from typing import Any, TypeVar
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from runtime.history.turns import History, restore_history
-from runtime.profiles import HistoryUnit, Profile, Route, RunningTurnOverflow
-from runtime.rows import Attachment, Image, Row, ToolCall, ToolSpec
+from runtime.history.live.history import History, restore_history
+from runtime.values.profiles import HistoryUnit, Profile, Route, RunningTurnOverflow
+from runtime.values.rows import Attachment, Image, Row, ToolCall, ToolSpec
 
 EXAMPLES = settings()
 """As many as the loaded profile says: `HYPOTHESIS_PROFILE` is default, ci or thorough."""

@@ -7,17 +7,20 @@ from dataclasses import replace
 
 import pytest
 
-from runtime.history.compose import Composed, compose
-from runtime.history.estimate import estimate_history_tokens
-from runtime.history.notice import BREADCRUMB_TEXT, TrimNotice
-from runtime.history.pairs import pairs_ok
-from runtime.history.structured import entries_from_rows, rows_from_entries
-from runtime.history.trim import trim_to_recent_turn_count
-from runtime.history.trim_structured import trim_conversation_to_recent_turns
-from runtime.history.truncate import truncate_tool_result
-from runtime.history.turns import History
-from runtime.profiles import Profile, Route
-from runtime.rows import Row
+from runtime.history.live.history import History
+from runtime.history.request.compose import Composed, compose
+from runtime.history.rows.collapse import truncate_tool_result
+from runtime.history.rows.estimate import estimate_history_tokens
+from runtime.history.rows.notice import BREADCRUMB_TEXT, TrimNotice
+from runtime.history.rows.pairs import pairs_ok
+from runtime.history.rows.structured import (
+    entries_from_rows,
+    rows_from_entries,
+    trim_conversation_to_recent_turns,
+)
+from runtime.history.rows.trim import trim_to_recent_turn_count
+from runtime.values.profiles import Profile, Route
+from runtime.values.rows import Row
 from tests.runtime.history.case_data import cases, expand, flat, given, live
 from tests.runtime.history.helpers import user
 

@@ -4,13 +4,13 @@ from dataclasses import replace
 
 import pytest
 
-from runtime.errors import ContextWindowExceeded
-from runtime.history.compose import compose
-from runtime.history.notice import BREADCRUMB_TEXT, Reason
-from runtime.history.turns import History
-from runtime.model import Segment
-from runtime.profiles import PRESETS, Profile, Route
-from runtime.rows import Image, Row, ToolSpec
+from runtime.history.live.history import History
+from runtime.history.request.compose import compose
+from runtime.history.rows.notice import BREADCRUMB_TEXT, Reason
+from runtime.values.errors import ContextWindowExceeded
+from runtime.values.model import Segment
+from runtime.values.profiles import PRESETS, Profile, Route
+from runtime.values.rows import Image, Row, ToolSpec
 from tests.runtime.history.helpers import SHELL, add_turn, called, plain_history, result, said, user
 
 WIDE = Route("p", "m", 1_000_000)

@@ -4,11 +4,11 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from runtime.history.compose import compose
-from runtime.history.counter import HEURISTIC
-from runtime.history.ids import CallIds
-from runtime.history.turns import History
-from runtime.profiles import Profile, Route
+from runtime.history.live.history import History
+from runtime.history.request.compose import compose
+from runtime.history.rows.pairs import CallIds
+from runtime.history.rows.token_counter import HEURISTIC
+from runtime.values.profiles import Profile, Route
 from tests.runtime.history.helpers import SHELL, add_turn, called, result, said, user
 
 ROUTE = Route("p", "m", 1_000_000)

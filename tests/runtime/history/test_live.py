@@ -2,13 +2,12 @@
 
 import pytest
 
-from runtime.history.calibrate import calibration_ratio, silent_cut
-from runtime.history.compose import compose
-from runtime.history.live import mended, trim_after_reply, trim_by_user
-from runtime.history.notice import Reason, TrimNotice, merged
-from runtime.history.turns import History, restore_history
-from runtime.profiles import Profile, Route
-from runtime.rows import Image, Row
+from runtime.history.live.history import History, restore_history
+from runtime.history.request.compose import calibration_ratio, compose, silent_cut
+from runtime.history.request.trims import mended, trim_after_reply, trim_by_user
+from runtime.history.rows.notice import Reason, TrimNotice, merged
+from runtime.values.profiles import Profile, Route
+from runtime.values.rows import Image, Row
 from tests.runtime.history.helpers import SHELL, called, plain_history, result, said, user
 
 ROUTE = Route("p", "m", 1_000_000)

@@ -3,13 +3,13 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.history.compose import compose
-from runtime.history.counter import BYTE_CLASSES, HEURISTIC, SightlessCounter, token_counter
-from runtime.history.images import IMAGE_TOKENS
-from runtime.history.moved import moved
-from runtime.history.turns import History, restore_history
-from runtime.profiles import Profile, Route
-from runtime.rows import Image, Row, ToolCall
+from runtime.history.live.history import History, restore_history
+from runtime.history.request.compose import compose
+from runtime.history.request.trims import moved
+from runtime.history.rows.estimate import IMAGE_TOKENS
+from runtime.history.rows.token_counter import BYTE_CLASSES, HEURISTIC, SightlessCounter, token_counter
+from runtime.values.profiles import Profile, Route
+from runtime.values.rows import Image, Row, ToolCall
 
 BLIND = SightlessCounter(HEURISTIC)
 ROUTE = Route("p", "m", 100_000)

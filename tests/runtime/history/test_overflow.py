@@ -2,7 +2,7 @@
 
 import pytest
 
-from runtime.history.overflow import is_context_overflow, stated_limit, stated_sizes
+from runtime.history.rows.overflow import is_context_overflow, stated_limit, stated_sizes
 from tests.runtime.history.helpers import refusal
 
 OPENAI = (

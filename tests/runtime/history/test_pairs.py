@@ -3,15 +3,15 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.history.pairs import (
+from runtime.history.rows.pairs import (
     pairs_ok,
     remove_orphaned_tool_messages,
     repair,
     strip_orphaned_tool_calls_from_assistants,
     unique_call_ids,
 )
-from runtime.history.rowcache import RowCache
-from runtime.rows import Row
+from runtime.history.rows.trim import RowCache
+from runtime.values.rows import Row
 from tests.runtime.history.helpers import called, result, said, user
 from tests.runtime.history.strategies import EXAMPLES, flat_rows
 

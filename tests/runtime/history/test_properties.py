@@ -5,17 +5,17 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.errors import ContextWindowExceeded, ProviderError, ProviderErrorKind
-from runtime.history.compose import Composed, compose
-from runtime.history.live import mended, trim_after_reply
-from runtime.history.load import current_face
-from runtime.history.notice import BREADCRUMB_TEXT
-from runtime.history.pairs import pairs_ok, repair
-from runtime.history.recovery import recover
-from runtime.history.structured import rows_from_entries
-from runtime.history.turns import History
-from runtime.profiles import Profile, Route
-from runtime.rows import Row
+from runtime.history.live.history import History
+from runtime.history.request.compose import Composed, compose
+from runtime.history.request.meter import current_face
+from runtime.history.request.recovery import recover
+from runtime.history.request.trims import mended, trim_after_reply
+from runtime.history.rows.notice import BREADCRUMB_TEXT
+from runtime.history.rows.pairs import pairs_ok, repair
+from runtime.history.rows.structured import rows_from_entries
+from runtime.values.errors import ContextWindowExceeded, ProviderError, ProviderErrorKind
+from runtime.values.profiles import Profile, Route
+from runtime.values.rows import Row
 from tests.runtime.history.strategies import EXAMPLES, TOOLS, histories, profiles, routes
 
 

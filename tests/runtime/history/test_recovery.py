@@ -1,11 +1,11 @@
 """After a refusal: what is dropped, what is learned, when the answer is to blame, when nothing helps."""
 
-from runtime.history.compose import compose
-from runtime.history.notice import Reason
-from runtime.history.recovery import recover
-from runtime.history.row_recovery import recover_from_overflow
-from runtime.history.turns import History
-from runtime.profiles import PRESETS, Profile, Route
+from runtime.history.live.history import History
+from runtime.history.request.compose import compose
+from runtime.history.request.recovery import recover
+from runtime.history.rows.notice import Reason
+from runtime.history.rows.trim import recover_from_overflow
+from runtime.values.profiles import PRESETS, Profile, Route
 from tests.runtime.history.helpers import SHELL, called, plain_history, refusal, result, user
 
 ROUTE = Route("p", "m", max_output_tokens=4_000)

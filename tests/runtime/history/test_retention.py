@@ -7,11 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.history.compose import Composed, compose
-from runtime.history.dropping import may_go, without
-from runtime.history.estimate import estimate_history_tokens
-from runtime.history.face import Face
-from runtime.history.goal import (
+from runtime.history.live.drop_order import drop_order, trim_plan
+from runtime.history.live.goal import (
     LONGEST_GOAL,
     Goal,
     build_history_with_boundary,
@@ -19,13 +16,16 @@ from runtime.history.goal import (
     marker,
     same_goal,
 )
-from runtime.history.load import weigh
-from runtime.history.pairs import pairs_ok
-from runtime.history.retention import drop_order, trim_plan
-from runtime.history.trim import layout
-from runtime.history.turns import History, restore_history
-from runtime.profiles import Profile, Route
-from runtime.rows import Row, ToolCall
+from runtime.history.live.history import History, restore_history
+from runtime.history.live.rendering import Face
+from runtime.history.live.without_parts import may_go, without
+from runtime.history.request.compose import Composed, compose
+from runtime.history.request.meter import weigh
+from runtime.history.rows.estimate import estimate_history_tokens
+from runtime.history.rows.pairs import pairs_ok
+from runtime.history.rows.trim import layout
+from runtime.values.profiles import Profile, Route
+from runtime.values.rows import Row, ToolCall
 from tests.runtime.history.strategies import flat_rows, histories
 
 SYSTEM = Row("system", "s" * 36)

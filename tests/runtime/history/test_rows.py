@@ -4,21 +4,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.errors import ConfigError
-from runtime.history import counter as counters
-from runtime.history.boundaries import boundaries, opens_turn, prefix_length
-from runtime.history.collapse import collapse_tool_context
-from runtime.history.counter import BYTE_CLASSES, HEURISTIC, token_counter
-from runtime.history.estimate import estimate_history_tokens, price_row
-from runtime.history.images import is_loadable
-from runtime.history.prompt_mode import PromptCall, prompt_mode_calls
-from runtime.history.reported import trim_to_reported_usage
-from runtime.history.structured import entries_from_rows, rows_from_entries
-from runtime.history.trim import trim_to_recent_turn_count, trim_to_recent_turns
-from runtime.history.trim_structured import trim_conversation_to_recent_turns
-from runtime.history.truncate import truncate_tool_result
-from runtime.profiles import HistoryPruning, Profile, profile_warnings
-from runtime.rows import Image, Row
+from runtime.history.rows import token_counter as counters
+from runtime.history.rows.boundaries import boundaries, opens_turn, prefix_length
+from runtime.history.rows.calls_in_text import PromptCall, prompt_mode_calls
+from runtime.history.rows.collapse import collapse_tool_context, truncate_tool_result
+from runtime.history.rows.estimate import estimate_history_tokens, is_loadable, price_row
+from runtime.history.rows.structured import (
+    entries_from_rows,
+    rows_from_entries,
+    trim_conversation_to_recent_turns,
+)
+from runtime.history.rows.token_counter import BYTE_CLASSES, HEURISTIC, token_counter
+from runtime.history.rows.trim import trim_to_recent_turn_count, trim_to_recent_turns, trim_to_reported_usage
+from runtime.values.errors import ConfigError
+from runtime.values.profiles import HistoryPruning, Profile, profile_warnings
+from runtime.values.rows import Image, Row
 from tests.runtime.history.strategies import EXAMPLES, flat_rows
 
 

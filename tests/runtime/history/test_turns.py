@@ -2,10 +2,10 @@
 
 import pytest
 
-from runtime.history.compose import compose
-from runtime.history.turns import History, restore_history
-from runtime.profiles import Profile, Route
-from runtime.rows import Attachment, Row
+from runtime.history.live.history import History, restore_history
+from runtime.history.request.compose import compose
+from runtime.values.profiles import Profile, Route
+from runtime.values.rows import Attachment, Row
 from tests.runtime.history.helpers import SHELL, add_turn, called, plain_history, result, said, user
 
 ROUTE = Route("p", "m", 100_000)

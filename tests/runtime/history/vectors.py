@@ -6,36 +6,42 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from runtime.errors import ProviderError, ProviderErrorKind
-from runtime.history.boundaries import is_tool_result_carrier, opens_retention_turn, opens_turn
-from runtime.history.budget import effective_context_budget
-from runtime.history.collapse import collapse_tool_context
-from runtime.history.estimate import (
+from runtime.history.request.budget import effective_context_budget
+from runtime.history.rows.boundaries import (
+    is_tool_result_carrier,
+    normalize_system_messages,
+    opens_retention_turn,
+    opens_turn,
+)
+from runtime.history.rows.collapse import collapse_tool_context, truncate_tool_result
+from runtime.history.rows.estimate import (
     estimate_history_tokens,
     estimate_tool_schemas,
     price_rows,
     system_floor,
 )
-from runtime.history.notice import insert_breadcrumb, load_breadcrumb_flag, make_breadcrumb
-from runtime.history.overflow import is_context_overflow
-from runtime.history.pairs import (
+from runtime.history.rows.notice import insert_breadcrumb, load_breadcrumb_flag, make_breadcrumb
+from runtime.history.rows.overflow import is_context_overflow
+from runtime.history.rows.pairs import (
     remove_orphaned_tool_messages,
     strip_orphaned_tool_calls_from_assistants,
 )
-from runtime.history.reported import trim_to_reported_usage
-from runtime.history.row_recovery import recover_from_overflow
-from runtime.history.structured import entries_from_rows, rows_from_entries
-from runtime.history.system import normalize_system_messages
-from runtime.history.trim import (
+from runtime.history.rows.structured import (
+    entries_from_rows,
+    rows_from_entries,
+    trim_conversation_to_recent_turns,
+)
+from runtime.history.rows.trim import (
     TrimResult,
     drop_oldest_whole_turn,
+    recover_from_overflow,
     trim_to_recent_turn_count,
     trim_to_recent_turns,
+    trim_to_reported_usage,
 )
-from runtime.history.trim_structured import trim_conversation_to_recent_turns
-from runtime.history.truncate import truncate_tool_result
-from runtime.profiles import HistoryPruning, Profile, Route, route_window
-from runtime.rows import Row, ToolCall, ToolSpec
+from runtime.values.errors import ProviderError, ProviderErrorKind
+from runtime.values.profiles import HistoryPruning, Profile, Route, route_window
+from runtime.values.rows import Row, ToolCall, ToolSpec
 
 Json = dict[str, Any]
 

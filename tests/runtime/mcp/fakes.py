@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import trio
 
-from runtime.mcp.remote import Offer, RemoteTool, ServerTrouble
+from runtime.mcp.remote_tool import Offer, RemoteTool, ServerTrouble
 from runtime.mcp.settings import ServerSettings
 
 

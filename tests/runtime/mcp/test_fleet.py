@@ -7,17 +7,17 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from runtime.errors import ToolError
-from runtime.events import Noticed, ToolCallChanged
-from runtime.mcp.fleet import AGAIN, STARTING, Fleet
-from runtime.mcp.remote import Offer, RemoteTool, ServerTrouble
+from runtime.mcp.remote_tool import Offer, RemoteTool, ServerTrouble
 from runtime.mcp.resources import ListResources, ReadResource
+from runtime.mcp.session_servers import AGAIN, STARTING, Fleet
 from runtime.mcp.settings import McpSettings, ServerSettings
 from runtime.mcp.tool import McpTool
 from runtime.ports import ToolContext
-from runtime.session import Session
-from tests.fakes import EchoTool, RecordingClient, ask, make_session, prompt, script
+from runtime.session.session import Session
+from runtime.values.errors import ToolError
+from runtime.values.events import Noticed, ToolCallChanged
 from tests.runtime.mcp.fakes import FakeWorld, tools
+from tests.support.fakes import EchoTool, RecordingClient, ask, make_session, prompt, script
 
 BROKEN = ServerTrouble("it broke")
 

@@ -7,13 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.mcp.choice import Priced, Room, choose
-from runtime.mcp.naming import tool_name
-from runtime.mcp.notes import TAIL, Notes
-from runtime.mcp.results import MOST_CHARACTERS, contents, outcome
-from runtime.mcp.schema import parameters_text
+from runtime.mcp.connection_errors import TAIL, Notes
+from runtime.mcp.remote_tool import HIDDEN, one_line, tool_name, without
+from runtime.mcp.resources import MOST_CHARACTERS, contents, outcome
 from runtime.mcp.settings import McpSettings, ServerSettings, Tuning
-from runtime.mcp.text import HIDDEN, one_line, without
+from runtime.mcp.tool import parameters_text
+from runtime.mcp.tools_offered import Priced, Room, choose
 
 FITS = re.compile(r"[A-Za-z0-9_-]{1,64}")
 

@@ -10,11 +10,11 @@ import h11
 import pytest
 import trio
 
-from runtime.mcp.remote import ServerTrouble
+from runtime.mcp.remote_tool import ServerTrouble
 from runtime.mcp.server import State
 from runtime.mcp.settings import ServerSettings
-from tests.processes import until
 from tests.runtime.mcp.real import DATA, owned, text_of
+from tests.support.processes import until
 
 # The SDK leaves streams of httpx2 to the garbage collector, which trio warns of.
 pytestmark = [

@@ -3,11 +3,11 @@
 import pytest
 import trio
 
-from runtime.mcp.guard import GUARD
-from runtime.mcp.remote import ServerTrouble
+from runtime.mcp.child_guard import GUARD
+from runtime.mcp.remote_tool import ServerTrouble
 from runtime.mcp.server import State
-from tests.processes import all_gone, listed_in, until
 from tests.runtime.mcp.real import DATA, PATIENCE, SECRET, running, text_of
+from tests.support.processes import all_gone, listed_in, until
 
 
 async def test_a_server_at_work(tmp_path):
@@ -45,7 +45,7 @@ async def test_an_answer_that_is_none_is_an_error_at_once(tmp_path):
 
 
 async def test_a_line_without_end_is_what_the_caller_hears_of(tmp_path, monkeypatch):
-    monkeypatch.setattr("runtime.mcp.stdio.LONGEST_LINE", 1_000_000)
+    monkeypatch.setattr("runtime.mcp.child_process.LONGEST_LINE", 1_000_000)
     async with running(tmp_path) as server:
         with pytest.raises(ServerTrouble, match="it sent a line of more than 1,000,000 bytes"):
             await server.call("flood", {"size": 3_000_000})

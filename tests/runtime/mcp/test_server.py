@@ -5,11 +5,11 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from runtime.mcp import server as module
-from runtime.mcp.remote import Offer, ServerTrouble
+from runtime.mcp.remote_tool import Offer, ServerTrouble
 from runtime.mcp.server import DELAYS, STEADY, Server, State
 from runtime.mcp.settings import ServerSettings
-from tests.processes import until
 from tests.runtime.mcp.fakes import FakeWorld, tools
+from tests.support.processes import until
 
 BROKEN = ServerTrouble("it broke")
 

@@ -8,15 +8,13 @@ import pytest
 import trio
 import trio.testing
 
-from runtime.events import FileDiff, ToolCallStarted
-from runtime.permission.approver import Approver, Decision
+from runtime.permission.ask_person import LEAVE_PLAN, Approver, Decision
 from runtime.permission.modes import ModeId
-from runtime.permission.options import LEAVE_PLAN
-from runtime.permission.policy import Policy
-from runtime.permission.remembered import Remembered
-from runtime.permission.rules import parse_allow
+from runtime.permission.remembered_answers import Remembered
+from runtime.permission.rules import Policy, parse_allow
 from runtime.ports import PermissionOption, PermissionOutcome, ToolRequest
-from tests.fakes import RecordingClient
+from runtime.values.events import FileDiff, ToolCallStarted
+from tests.support.fakes import RecordingClient
 
 ROOT = Path("/project")
 

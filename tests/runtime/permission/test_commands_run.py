@@ -7,8 +7,7 @@ here once more, in a few lines of its own.
 import pytest
 
 from runtime.permission.judge import judge
-from runtime.permission.policy import Policy
-from runtime.permission.rules import parse_allow
+from runtime.permission.rules import Policy, parse_allow
 from runtime.ports import ToolRequest
 from tests.runtime.permission.command_lines import ALLOW, BAD, GOOD, TRICKS, made_lines
 from tests.runtime.permission.shell_sandbox import SHELLS, Argv, Ran, Sandbox

@@ -6,8 +6,7 @@ import pytest
 
 from runtime.permission.judge import Verdict, judge
 from runtime.permission.modes import ANSWERS, MODES, find_mode
-from runtime.permission.policy import Policy
-from runtime.permission.rules import Rule, parse_allow, parse_rule
+from runtime.permission.rules import Policy, Rule, parse_allow, parse_rule
 from runtime.ports import ToolRequest
 
 ROOT = Path("/project")

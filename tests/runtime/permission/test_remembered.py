@@ -3,7 +3,7 @@
 import json
 import os
 
-from runtime.permission.remembered import Remembered, all_answers, forget
+from runtime.permission.remembered_answers import Remembered, all_answers, forget
 from runtime.permission.rules import Rule
 
 NPM, GIT = Rule("run_command", "npm test*"), Rule("run_command", "git push*")

@@ -2,10 +2,10 @@
 
 import pytest
 
-from runtime.permission import addresses, commands, globs
-from runtime.permission.faults import RuleError
+from runtime.permission import command_rules, patterns
+from runtime.permission.command_line import read_line
+from runtime.permission.patterns import RuleError
 from runtime.permission.rules import Rule, parse_allow, parse_rule
-from runtime.permission.shell import read_line
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_what_may_not_allow_may_deny():
 
 def covers(pattern: str, line: str) -> bool:
     (command,) = read_line(line).commands
-    return commands.covers(commands.parse_command(pattern), command)
+    return command_rules.covers(command_rules.parse_command(pattern), command)
 
 
 @pytest.mark.parametrize(
@@ -153,7 +153,7 @@ def test_not_covered(pattern, line):
     ],
 )
 def test_may_be_meant(pattern, line):
-    assert commands.may_mean(commands.parse_command(pattern), read_line(line), line)
+    assert command_rules.may_mean(command_rules.parse_command(pattern), read_line(line), line)
 
 
 @pytest.mark.parametrize(
@@ -161,12 +161,12 @@ def test_may_be_meant(pattern, line):
     [("rm*", "echo rm"), ("rm*", "ls"), ("git push*", "git log push"), ("rm -rf /", "rm -rf /tmp/x")],
 )
 def test_is_not_meant(pattern, line):
-    assert not commands.may_mean(commands.parse_command(pattern), read_line(line), line)
+    assert not command_rules.may_mean(command_rules.parse_command(pattern), read_line(line), line)
 
 
 def test_options_in_great_number_are_looked_through_in_no_time():
     line = "git " + "-x " * 3000 + "log"
-    assert not commands.may_mean(commands.parse_command("git push*"), read_line(line), line)
+    assert not command_rules.may_mean(command_rules.parse_command("git push*"), read_line(line), line)
 
 
 @pytest.mark.parametrize(
@@ -204,7 +204,7 @@ def test_options_in_great_number_are_looked_through_in_no_time():
 )
 def test_suggested(line, pattern):
     (command,) = read_line(line).commands
-    assert commands.suggest(command) == pattern
+    assert command_rules.suggest(command) == pattern
 
 
 ADDRESS = [
@@ -233,12 +233,12 @@ ADDRESS = [
 
 @pytest.mark.parametrize(("pattern", "address", "covered"), ADDRESS)
 def test_addresses(pattern, address, covered):
-    assert addresses.covers(addresses.parse_address(pattern), address) is covered
+    assert patterns.covers(patterns.parse_address(pattern), address) is covered
 
 
 @pytest.mark.parametrize("address", ["http://A.example./x", "https://u@a.example:1/", " https://a.example/x"])
 def test_addresses_that_may_be_meant(address):
-    assert addresses.may_mean(addresses.parse_address("a.example"), address)
+    assert patterns.may_mean(patterns.parse_address("a.example"), address)
 
 
 @pytest.mark.parametrize(
@@ -252,7 +252,7 @@ def test_addresses_that_may_be_meant(address):
     ],
 )
 def test_suggested_addresses(address, pattern):
-    assert addresses.suggest(address) == pattern
+    assert patterns.suggest(address) == pattern
 
 
 @pytest.mark.parametrize(
@@ -272,10 +272,10 @@ def test_suggested_addresses(address, pattern):
     ],
 )
 def test_globs(pattern, path, fits):
-    assert globs.matches(pattern, path) is fits
+    assert patterns.matches(pattern, path) is fits
 
 
 @pytest.mark.parametrize("path", ["secrets", "secrets/a", "Secrets/A/b"])
 def test_a_folder_that_is_denied_is_denied_with_all_below(path):
-    assert globs.reaches("secrets/", path)
-    assert not globs.reaches("secrets", f"x{path}")
+    assert patterns.reaches("secrets/", path)
+    assert not patterns.reaches("secrets", f"x{path}")

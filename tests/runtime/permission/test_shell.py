@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.permission.shell import MAX_LENGTH, Line, Word, read_line
+from runtime.permission.command_line import MAX_LENGTH, Line, Word, read_line
 
 
 def commands(line: str) -> list[list[str]]:

@@ -2,17 +2,9 @@
 
 from dataclasses import dataclass
 
-from runtime.errors import ProviderErrorKind
-from runtime.model import (
-    CallPart,
-    Part,
-    ReasoningPart,
-    StopPart,
-    TextPart,
-    ThoughtPart,
-    UsagePart,
-)
-from runtime.providers.reply import ReplyReader
+from runtime.providers.http.event_stream import ReplyReader
+from runtime.values.errors import ProviderErrorKind
+from runtime.values.model import CallPart, Part, ReasoningPart, StopPart, TextPart, ThoughtPart, UsagePart
 
 
 @dataclass(frozen=True)

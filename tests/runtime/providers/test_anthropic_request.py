@@ -8,12 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.model import ModelRequest, Segment
-from runtime.providers import anthropic_blocks
-from runtime.providers.anthropic_blocks import blocks
-from runtime.providers.anthropic_request import BodyShape, BodyWriter
-from runtime.providers.anthropic_segments import MARK
-from runtime.rows import Image, Row, ToolCall, ToolSpec
+from runtime.providers.anthropic import messages as anthropic_blocks
+from runtime.providers.anthropic.messages import MARK, blocks
+from runtime.providers.anthropic.request import BodyShape, BodyWriter
+from runtime.values.model import ModelRequest, Segment
+from runtime.values.rows import Image, Row, ToolCall, ToolSpec
 
 TOOL = ToolSpec("read_file", "Read.", '{"type":"object","properties":{"path":{"type":"string"}}}')
 CALLS = (ToolCall("a", "f", '{ "x": 1 }'), ToolCall("b", "f", ""))

@@ -10,16 +10,16 @@ from typing import Any
 import pytest
 import trio
 
-from runtime.history.turns import History
-from runtime.profiles import Profile
+from runtime.history.live.history import History
 from runtime.providers import catalog
-from runtime.providers.settings import ProviderSettings
-from runtime.record import read_turns
-from runtime.restore import turn_rows
-from runtime.session import Session
-from runtime.stored import Store
-from tests.fakes import EchoTool, RecordingClient, ask, make_session
-from tests.fakes_llm import Canned, FakeServer, fake_server
+from runtime.providers.catalog import ProviderSettings
+from runtime.session.session import Session
+from runtime.transcript.restore import turn_rows
+from runtime.transcript.turn_record import read_turns
+from runtime.values.profiles import Profile
+from runtime.values.stored import Store
+from tests.support.fakes import EchoTool, RecordingClient, ask, make_session
+from tests.support.fakes_llm import Canned, FakeServer, fake_server
 
 STREAMS = Path(__file__).parents[2] / "data" / "streams"
 KINDS = ("openai", "openai_responses", "anthropic", "ollama")

@@ -7,13 +7,12 @@ from typing import Any
 
 import pytest
 
-from acp_server.errors import wire_error
-from runtime.errors import ProviderError
-from runtime.history.overflow import is_context_overflow, stated_limit, stated_sizes
-from runtime.providers.error_body import read_body
-from runtime.providers.failures import Peer, parse_retry_after, stated_failure, status_failure
-from runtime.providers.waits import stated_wait
-from runtime.retrying import retry_delay
+from acp_server.wire.errors import wire_error
+from runtime.conversation.retry import retry_delay
+from runtime.history.rows.overflow import is_context_overflow, stated_limit, stated_sizes
+from runtime.providers.errors.body import read_body, stated_wait
+from runtime.providers.errors.failures import Peer, parse_retry_after, stated_failure, status_failure
+from runtime.values.errors import ProviderError
 
 TABLE = Path(__file__).parents[2] / "data" / "error_bodies.json"
 ROWS: dict[str, dict[str, Any]] = {row["name"]: row for row in json.loads(TABLE.read_text("utf-8"))}

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runtime.errors import ProviderErrorKind
-from runtime.model import CallPart, CallStartPart
-from runtime.providers.anthropic_events import MessagesDecoder
-from runtime.providers.decoding import Decoder
-from runtime.providers.failures import Peer
-from runtime.providers.reply import ReplyReader
-from runtime.providers.responses_events import ResponsesDecoder
+from runtime.providers.anthropic.events import MessagesDecoder
+from runtime.providers.errors.failures import Peer
+from runtime.providers.http.decoding import Decoder
+from runtime.providers.http.event_stream import ReplyReader
+from runtime.providers.openai_responses.events import ResponsesDecoder
+from runtime.values.errors import ProviderErrorKind
+from runtime.values.model import CallPart, CallStartPart
 from tests.runtime.providers.reading import Answer, read_answer, read_parts
 
 STREAMS = Path(__file__).parents[2] / "data" / "streams"

@@ -5,16 +5,18 @@ import json
 import httpx2
 import pytest
 
-from runtime.errors import ConfigError, ProviderError, ProviderErrorKind
-from runtime.history.overflow import is_context_overflow, stated_limit
-from runtime.model import ModelRequest, Segment
-from runtime.providers import anthropic_settings, catalog, responses_settings
-from runtime.providers.anthropic import AnthropicProvider
-from runtime.providers.exchange import HttpProvider
-from runtime.providers.openai import OpenAIProvider
-from runtime.providers.openai_responses import ResponsesProvider
-from runtime.providers.settings import ProviderSettings
-from runtime.rows import Row
+from runtime.history.rows.overflow import is_context_overflow, stated_limit
+from runtime.providers import catalog
+from runtime.providers.anthropic import provider as anthropic_settings
+from runtime.providers.anthropic.provider import AnthropicProvider
+from runtime.providers.catalog import ProviderSettings
+from runtime.providers.http.client import HttpProvider
+from runtime.providers.openai_chat.provider import OpenAIProvider
+from runtime.providers.openai_responses import provider as responses_settings
+from runtime.providers.openai_responses.provider import ResponsesProvider
+from runtime.values.errors import ConfigError, ProviderError, ProviderErrorKind
+from runtime.values.model import ModelRequest, Segment
+from runtime.values.rows import Row
 
 Kind = ProviderErrorKind
 REQUEST = ModelRequest("m", (Segment((Row("user", "secret prompt"),)),))
@@ -44,7 +46,7 @@ ADDRESSES = [
 @pytest.mark.parametrize(("kind", "base_url", "url", "host"), ADDRESSES)
 def test_addresses(kind, base_url, url, host):
     module = anthropic_settings if kind == "anthropic" else responses_settings
-    made = module.endpoint(ProviderSettings("mine", kind, base_url))
+    made = module.endpoint_of(ProviderSettings("mine", kind, base_url))
     assert (made.url, made.host) == (url, host)
 
 
@@ -78,7 +80,9 @@ async def test_options_that_are_taken():
     assert (shape.max_tokens, shape.thinking_budget, shape.prompt_cache) == (100, 1024, False)
     told = ProviderSettings("mine", "openai_responses", options={"encrypted_reasoning": False})
     assert responses_settings.shape(told).encrypted_reasoning is False
-    assert anthropic_settings.endpoint(ProviderSettings("m", "anthropic", options=options)).idle_seconds == 5
+    assert (
+        anthropic_settings.endpoint_of(ProviderSettings("m", "anthropic", options=options)).idle_seconds == 5
+    )
 
 
 def over(kind: str, handler) -> HttpProvider:

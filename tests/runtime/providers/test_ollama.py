@@ -7,18 +7,19 @@ import httpx2
 import pytest
 import trio
 
-from runtime.errors import ConfigError, ProviderError, ProviderErrorKind
-from runtime.events import Noticed
-from runtime.history.overflow import is_context_overflow
-from runtime.model import ModelRequest, Segment, TextPart
-from runtime.profiles import Profile
-from runtime.providers import catalog, ollama_settings
-from runtime.providers.ollama import OllamaProvider
-from runtime.providers.ollama_request import BodyWriter, encoded
-from runtime.providers.settings import ProviderSettings
-from runtime.rows import Image, Row, ToolCall, ToolSpec
-from tests.fakes import EchoTool, ask, make_session
-from tests.fakes_llm import Canned, fake_server
+from runtime.history.rows.overflow import is_context_overflow
+from runtime.providers import catalog
+from runtime.providers.catalog import ProviderSettings
+from runtime.providers.ollama import provider
+from runtime.providers.ollama.provider import OllamaProvider
+from runtime.providers.ollama.request import BodyWriter, encoded
+from runtime.values.errors import ConfigError, ProviderError, ProviderErrorKind
+from runtime.values.events import Noticed
+from runtime.values.model import ModelRequest, Segment, TextPart
+from runtime.values.profiles import Profile
+from runtime.values.rows import Image, Row, ToolCall, ToolSpec
+from tests.support.fakes import EchoTool, ask, make_session
+from tests.support.fakes_llm import Canned, fake_server
 
 Kind = ProviderErrorKind
 TOOL = ToolSpec("read_file", "Read.", '{"type":"object"}')
@@ -31,7 +32,7 @@ def settings(base_url: str = "", **more) -> ProviderSettings:
 
 
 def body(*segments: Segment, model: str = "qwen3:8b", tools=(), limit: int | None = None, **more):
-    writer = BodyWriter(ollama_settings.shape(settings(**more)))
+    writer = BodyWriter(provider.shape(settings(**more)))
     return json.loads(writer.body(ModelRequest(model, segments or (HI,), tools, limit)))
 
 
@@ -60,7 +61,7 @@ def test_the_window_goes_along_and_the_output_limit():
 
 def test_a_window_is_not_lent_to_another_model():
     assert "options" not in body(model="other", context_window=16384)
-    shape = ollama_settings.shape(settings(model="", context_window=16384))
+    shape = provider.shape(settings(model="", context_window=16384))
     assert shape.window_of("any") == 16384, "a section that names none speaks of all"
 
 
@@ -134,7 +135,7 @@ def test_pictures_are_base64_and_others_are_told_of():
 def test_what_was_sent_is_not_encoded_again():
     segment = Segment((Row("user", "hi"), Row("assistant", "ho")))
     assert encoded(segment) is encoded(segment)
-    writer = BodyWriter(ollama_settings.shape(settings(context_window=4096)))
+    writer = BodyWriter(provider.shape(settings(context_window=4096)))
     first = writer.body(ModelRequest("qwen3:8b", (segment,), (), 100))
     second = writer.body(ModelRequest("qwen3:8b", (segment, HI), (), 90))
     assert second.startswith(first[: first.index(b'],"options"')])
@@ -158,13 +159,13 @@ ADDRESSES = {
 
 @pytest.mark.parametrize("base_url", ADDRESSES)
 def test_addresses(base_url):
-    assert ollama_settings.endpoint(settings(base_url)).url == ADDRESSES[base_url]
+    assert provider.endpoint_of(settings(base_url)).url == ADDRESSES[base_url]
 
 
 def test_a_model_may_take_long_to_load():
-    assert ollama_settings.endpoint(settings()).idle_seconds == 300
-    assert ollama_settings.endpoint(settings(options={"idle_timeout": 5})).idle_seconds == 5
-    assert ollama_settings.endpoint(settings()).headers["Accept"] == "application/x-ndjson, application/json"
+    assert provider.endpoint_of(settings()).idle_seconds == 300
+    assert provider.endpoint_of(settings(options={"idle_timeout": 5})).idle_seconds == 5
+    assert provider.endpoint_of(settings()).headers["Accept"] == "application/x-ndjson, application/json"
 
 
 WRONG = [

@@ -9,11 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runtime.errors import ProviderErrorKind
-from runtime.model import CallPart, CallStartPart
-from runtime.providers.failures import Peer
-from runtime.providers.ollama_events import OllamaDecoder
-from runtime.providers.ollama_lines import LineReader
+from runtime.providers.errors.failures import Peer
+from runtime.providers.ollama.events import LineReader, OllamaDecoder
+from runtime.values.errors import ProviderErrorKind
+from runtime.values.model import CallPart, CallStartPart
 from tests.runtime.providers.reading import Answer, read_answer, read_parts
 
 STREAMS = Path(__file__).parents[2] / "data" / "streams" / "ollama"
@@ -145,7 +144,7 @@ def test_what_comes_behind_the_last_line_is_not_read():
 
 
 def test_a_line_without_an_end_is_given_up(monkeypatch):
-    monkeypatch.setattr("runtime.providers.sse.SseSplitter.__init__.__defaults__", (1000,))
+    monkeypatch.setattr("runtime.providers.http.event_stream.SseSplitter.__init__.__defaults__", (1000,))
     assert answer([said()[:-1] + b" " * 2000]).failure is Kind.MALFORMED
 
 

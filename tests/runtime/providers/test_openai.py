@@ -7,19 +7,12 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from runtime.errors import AuthRequired, ProviderError, ProviderErrorKind
-from runtime.model import (
-    ModelRequest,
-    Part,
-    Segment,
-    StopPart,
-    TextPart,
-    UsagePart,
-)
-from runtime.providers.openai import OpenAIProvider
-from runtime.providers.settings import ProviderSettings
-from runtime.rows import Row
-from tests.fakes_llm import HELLO, Canned, fake_server, sse, text_event
+from runtime.providers.catalog import ProviderSettings
+from runtime.providers.openai_chat.provider import OpenAIProvider
+from runtime.values.errors import AuthRequired, ProviderError, ProviderErrorKind
+from runtime.values.model import ModelRequest, Part, Segment, StopPart, TextPart, UsagePart
+from runtime.values.rows import Row
+from tests.support.fakes_llm import HELLO, Canned, fake_server, sse, text_event
 
 Kind = ProviderErrorKind
 REQUEST = ModelRequest("some-model", (Segment((Row("system", "Be brief."),)), Segment((Row("user", "hi"),))))

@@ -5,13 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.model import (
-    ModelRequest,
-    Segment,
-)
-from runtime.providers.encoding import EMPTY, safe_arguments
-from runtime.providers.openai_request import CODEC, BodyShape, BodyWriter, message
-from runtime.rows import Image, Row, ToolCall, ToolSpec
+from runtime.providers.http.encoding import EMPTY, safe_arguments
+from runtime.providers.openai_chat.request import CODEC, BodyShape, BodyWriter, message
+from runtime.values.model import ModelRequest, Segment
+from runtime.values.rows import Image, Row, ToolCall, ToolSpec
 
 TOOL = ToolSpec("read_file", "Read.", '{"type":"object","properties":{"path":{"type":"string"}}}')
 

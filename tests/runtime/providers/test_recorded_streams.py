@@ -7,19 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runtime.errors import ProviderErrorKind
-from runtime.model import (
-    CallPart,
-    CallStartPart,
-    Part,
-    StopPart,
-    TextPart,
-    UsagePart,
-)
-from runtime.providers.failures import Peer
-from runtime.providers.openai_events import ChatDecoder
-from runtime.providers.reply import ReplyReader
-from runtime.rows import ToolCall
+from runtime.providers.errors.failures import Peer
+from runtime.providers.http.event_stream import ReplyReader
+from runtime.providers.openai_chat.events import ChatDecoder
+from runtime.values.errors import ProviderErrorKind
+from runtime.values.model import CallPart, CallStartPart, Part, StopPart, TextPart, UsagePart
+from runtime.values.rows import ToolCall
 from tests.runtime.providers.reading import Answer, read_answer, read_parts
 
 STREAMS = Path(__file__).parents[2] / "data" / "streams"

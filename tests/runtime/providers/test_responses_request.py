@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.model import ModelRequest, Segment
-from runtime.providers.encoding import fitting_id
-from runtime.providers.responses_request import CODEC, BodyShape, BodyWriter, items
-from runtime.rows import Image, Row, ToolCall, ToolSpec
+from runtime.providers.http.encoding import fitting_id
+from runtime.providers.openai_responses.request import CODEC, BodyShape, BodyWriter, items
+from runtime.values.model import ModelRequest, Segment
+from runtime.values.rows import Image, Row, ToolCall, ToolSpec
 
 TOOL = ToolSpec("read_file", "Read.", '{"type":"object"}')
 CALLS = (ToolCall("a", "f", '{ "x": 1 }'), ToolCall("b", "f", ""))

@@ -3,22 +3,13 @@
 import pytest
 import trio
 
-from runtime.errors import ConfigError, ProviderError, ProviderErrorKind
-from runtime.model import (
-    CallPart,
-    ModelRequest,
-    Part,
-    Segment,
-    StopPart,
-    TextPart,
-    UsagePart,
-)
-from runtime.providers.request_checks import broken_pair, request_size
-from runtime.providers.scripted import ScriptedProvider, create
-from runtime.providers.scripted_file import load_script
-from runtime.providers.scripted_format import ScriptProblem, parse_script
-from runtime.providers.settings import ProviderSettings
-from runtime.rows import Image, Row, ToolCall, ToolSpec
+from runtime.providers.catalog import ProviderSettings
+from runtime.providers.scripted.provider import ScriptedProvider, broken_pair, create, request_size
+from runtime.providers.scripted.script import ScriptProblem, parse_script
+from runtime.providers.scripted.script_file import load_script
+from runtime.values.errors import ConfigError, ProviderError, ProviderErrorKind
+from runtime.values.model import CallPart, ModelRequest, Part, Segment, StopPart, TextPart, UsagePart
+from runtime.values.rows import Image, Row, ToolCall, ToolSpec
 
 
 def playing(value: object, **more) -> ScriptedProvider:

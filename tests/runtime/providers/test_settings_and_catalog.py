@@ -5,11 +5,11 @@ import sys
 
 import pytest
 
-from runtime.errors import ConfigError, ProviderErrorKind
 from runtime.providers import catalog
-from runtime.providers.failures import Peer, parse_retry_after, stated_failure, status_failure
-from runtime.providers.openai_settings import endpoint, shape
-from runtime.providers.settings import ProviderSettings
+from runtime.providers.catalog import ProviderSettings
+from runtime.providers.errors.failures import Peer, parse_retry_after, stated_failure, status_failure
+from runtime.providers.openai_chat.provider import endpoint_of, shape
+from runtime.values.errors import ConfigError, ProviderErrorKind
 
 
 def openai(**more) -> ProviderSettings:
@@ -67,7 +67,7 @@ ENDPOINTS = {
 @pytest.mark.parametrize("base_url", ENDPOINTS)
 def test_endpoints(base_url):
     settings = openai(base_url=base_url)
-    made = endpoint(settings)
+    made = endpoint_of(settings)
     assert (made.url, made.host, shape(settings).output_limit_key) == ENDPOINTS[base_url]
 
 

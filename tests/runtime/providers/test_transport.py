@@ -10,9 +10,9 @@ import httpx2
 import pytest
 import trio
 
-from runtime.model import at_once
-from runtime.providers.http1 import HEAD_BYTES, Body
-from runtime.providers.transport import KEEPALIVE_SECONDS, KeepAliveTransport
+from runtime.providers.http.connection import HEAD_BYTES, Body
+from runtime.providers.http.transport import KEEPALIVE_SECONDS, KeepAliveTransport
+from runtime.values.model import at_once
 
 TLS = Path(__file__).resolve().parents[2] / "data" / "tls"
 OK = b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nhi"

@@ -2,14 +2,14 @@
 
 import pytest
 
-from runtime.model import UsagePart
-from runtime.providers.anthropic_events import MessagesDecoder
-from runtime.providers.failures import Peer
-from runtime.providers.openai_events import ChatDecoder
-from runtime.providers.reply import ReplyReader
-from runtime.providers.responses_events import ResponsesDecoder
-from tests.fakes_llm import sse, text_event
+from runtime.providers.anthropic.events import MessagesDecoder
+from runtime.providers.errors.failures import Peer
+from runtime.providers.http.event_stream import ReplyReader
+from runtime.providers.openai_chat.events import ChatDecoder
+from runtime.providers.openai_responses.events import ResponsesDecoder
+from runtime.values.model import UsagePart
 from tests.runtime.providers.reading import read_parts
+from tests.support.fakes_llm import sse, text_event
 
 PEER = Peer("p", "h", "m")
 

@@ -14,23 +14,22 @@ from pathlib import Path
 
 import trio
 
-from runtime.agent import FunctionTool
-from runtime.bare_client import BareClient
-from runtime.conversation import Conversation
-from runtime.errors import LeaseLost, SessionBusy
-from runtime.events import Event, ToolCallStarted
-from runtime.holder import new_holder
-from runtime.lease import LeasedStore, noting
-from runtime.loading import read_state, reload, restore
-from runtime.model import CallPart, ModelRequest, StopPart, TextPart
-from runtime.permission.setup import Permission
+from runtime.conversation.conversation import Conversation
+from runtime.conversation.lease import LeasedStore, new_holder, noting
+from runtime.conversation.load_and_fork import read_state, reload, restore
+from runtime.embed.agent import FunctionTool
+from runtime.embed.silent_client import BareClient
+from runtime.permission.modes import Permission
 from runtime.ports import PermissionOption, PermissionOutcome
-from runtime.profiles import Profile, Route
-from runtime.prompt import Prompt
-from runtime.rows import ToolCall
-from runtime.session import Session
-from runtime.setup import Setup
-from runtime.store.postgres import PostgresStore
+from runtime.session.session import Session
+from runtime.setup.session_setup import Setup
+from runtime.store.postgres.store import PostgresStore
+from runtime.values.errors import LeaseLost, SessionBusy
+from runtime.values.events import Event, ToolCallStarted
+from runtime.values.model import CallPart, ModelRequest, StopPart, TextPart
+from runtime.values.profiles import Profile, Route
+from runtime.values.prompt import Prompt
+from runtime.values.rows import ToolCall
 
 DONE = re.compile(r"did (\d+)")
 POLL_SECONDS = 0.03

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from runtime.stored import SessionRecord, Store, StoredEntry
+from runtime.values.stored import SessionRecord, Store, StoredEntry
 
 ROOT = Path(__file__).resolve().parents[3]
 

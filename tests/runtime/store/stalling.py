@@ -4,8 +4,8 @@ from collections.abc import Awaitable, Callable
 
 import trio
 
-from runtime.errors import StoreError
 from runtime.store.memory import MemoryStore
+from runtime.values.errors import StoreError
 
 
 class Stalling(MemoryStore):

@@ -7,13 +7,13 @@ from pathlib import Path
 import pytest
 import trio
 
-from runtime.errors import StoreError
-from runtime.store import mending
-from runtime.store.connection import connect
-from runtime.store.recall import search as _search  # noqa: F401 - the index must be there
-from runtime.store.salvage import rebuild
-from runtime.store.sqlite import SqliteStore
-from runtime.stored import Holder, SessionRecord, StoredEntry
+from runtime.store.sqlite import mend_cells
+from runtime.store.sqlite.connection import connect
+from runtime.store.sqlite.repair import rebuild
+from runtime.store.sqlite.search_index import search as _search  # noqa: F401 - the index must be there
+from runtime.store.sqlite.store import SqliteStore
+from runtime.values.errors import StoreError
+from runtime.values.stored import Holder, SessionRecord, StoredEntry
 from tests.runtime.store.helpers import keys, record
 
 VALUES = {
@@ -103,7 +103,7 @@ async def test_a_mended_head_is_told_once_and_stays_mended(path, column):
     assert f"({column})" in told[0]
     assert str(path) in told[0]
     with closing(connect(path, 1.0)) as connection:
-        assert list(mending.damaged_heads(connection)) == []
+        assert list(mend_cells.damaged_heads(connection)) == []
 
 
 async def test_what_a_mended_head_says(path):
@@ -261,5 +261,5 @@ async def test_a_repair_keeps_damaged_rows(path, column, value):
     store = SqliteStore(path)
     assert len(await listed(store)) == 3
     with closing(connect(path, 1.0)) as connection:
-        assert [*mending.damaged_heads(connection), *mending.damaged_entries(connection)] == []
+        assert [*mend_cells.damaged_heads(connection), *mend_cells.damaged_entries(connection)] == []
     await store.aclose()

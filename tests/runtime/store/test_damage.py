@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from runtime.store import salvage
-from runtime.store.faults import StoreTrouble, TroubleKind
+from runtime.store.common.faults import StoreTrouble, TroubleKind
 from runtime.store.opening import open_store
-from runtime.store.sqlite import SqliteStore
-from runtime.stored import SessionRecord
+from runtime.store.sqlite import repair
+from runtime.store.sqlite.store import SqliteStore
+from runtime.values.stored import SessionRecord
 from tests.runtime.store.helpers import entry, fill, keys, line_of, python, record
 
 PAGE = 4096
@@ -197,7 +197,7 @@ async def test_an_empty_file_is_a_new_one(tmp_path):
 KILLED_WRITER = """
     import os, sys, trio
     from pathlib import Path
-    from runtime.store.sqlite import SqliteStore
+    from runtime.store.sqlite.store import SqliteStore
     from tests.runtime.store.helpers import entry
 
     async def main():
@@ -249,8 +249,8 @@ def pages_of_copy(path: Path) -> list[int]:
 IDLE_HOLDER = """
     import sys, trio
     from pathlib import Path
-    from runtime.stored import HeadChange
-    from runtime.store.sqlite import SqliteStore
+    from runtime.values.stored import HeadChange
+    from runtime.store.sqlite.store import SqliteStore
 
     async def main():
         store = SqliteStore(Path(sys.argv[1]))
@@ -288,7 +288,7 @@ async def test_a_repair_that_fails_leaves_everything_as_it_was(path, monkeypatch
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr(salvage, "_replace", full)
+        patch.setattr(repair, "_replace", full)
         store = SqliteStore(path)
         with pytest.raises(StoreTrouble, match="disk is full"):
             await keys(store, "s1")

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 import trio
 
-from runtime.errors import StoreError
-from runtime.holder import new_holder
-from runtime.store import connection
-from runtime.store.resilient import ResilientStore
-from runtime.store.sqlite import SqliteStore
-from runtime.stored import HeadChange, SessionRecord
+from runtime.conversation.lease import new_holder
+from runtime.store.resilient.store import ResilientStore
+from runtime.store.sqlite import connection
+from runtime.store.sqlite.store import SqliteStore
+from runtime.values.errors import StoreError
+from runtime.values.stored import HeadChange, SessionRecord
 from tests.contracts.test_store_search import say, step
 from tests.runtime.store.helpers import entry, fill, keys, python, record
 from tests.runtime.store.test_damage import integrity
@@ -148,8 +148,8 @@ async def test_any_statement_may_fail_once(tmp_path, faults, failure, afterwards
 FULL_AT_ANY_BYTE = """
     import resource, sys, trio
     from pathlib import Path
-    from runtime.store.resilient import ResilientStore
-    from runtime.store.sqlite import SqliteStore
+    from runtime.store.resilient.store import ResilientStore
+    from runtime.store.sqlite.store import SqliteStore
     from tests.runtime.store.helpers import entry, keys, record
 
     hard = resource.getrlimit(resource.RLIMIT_FSIZE)[1]

@@ -19,11 +19,11 @@ from pathlib import Path
 import pytest
 import trio
 
-from runtime.store.postgres import PostgresStore
-from runtime.stored import StoredEntry
-from tests.postgres import address_of
+from runtime.store.postgres.store import PostgresStore
+from runtime.values.stored import StoredEntry
 from tests.runtime.store.handover_driver import DONE, run
 from tests.runtime.store.helpers import record
+from tests.support.postgres import address_of
 
 ROUNDS = int(os.environ.get("HANDOVER_ROUNDS", "10"))
 SEED = int(os.environ.get("HANDOVER_SEED", "0")) or random.SystemRandom().randrange(1, 10**6)

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 import trio
 
-from runtime.store import recall
 from runtime.store.opening import open_store
-from runtime.store.sqlite import SqliteStore
+from runtime.store.sqlite import search_index
+from runtime.store.sqlite.store import SqliteStore
 from tests.contracts.test_store_search import say, step
 from tests.runtime.store.helpers import entry, line_of, python, record
 from tests.runtime.store.test_damage import integrity
@@ -63,7 +63,7 @@ async def test_an_empty_query_makes_no_index(store, path):
 
 
 async def test_a_long_session_is_indexed_in_pieces(store, path, monkeypatch):
-    monkeypatch.setattr(recall, "_BATCH_BYTES", 2000)
+    monkeypatch.setattr(search_index, "_BATCH_BYTES", 2000)
     texts = [step("tool", f"k{n}", text=f"result {n} " + "filler " * 100) for n in range(50)]
     await store.append("s1", texts)
     commits: list[str] = []
@@ -75,7 +75,7 @@ async def test_a_long_session_is_indexed_in_pieces(store, path, monkeypatch):
 
 
 async def test_two_searches_at_once_index_nothing_twice(store, path, monkeypatch):
-    monkeypatch.setattr(recall, "_BATCH_BYTES", 500)
+    monkeypatch.setattr(search_index, "_BATCH_BYTES", 500)
     await store.append("s1", [step("reply", f"k{n}", text=f"apple number {n}") for n in range(200)])
     other = SqliteStore(path)
     counts: list[int] = []
@@ -93,7 +93,7 @@ async def test_two_searches_at_once_index_nothing_twice(store, path, monkeypatch
 SEARCHING = """
     import sys, trio
     from pathlib import Path
-    from runtime.store import recall
+    from runtime.store.sqlite import search_index as recall
     from runtime.store.sqlite import SqliteStore
 
     recall._BATCH_BYTES = 200
@@ -125,7 +125,7 @@ async def test_a_kill_while_it_is_made_costs_nothing(store, path):
 
 
 async def test_only_the_sessions_searched_last_have_one(store, path, monkeypatch):
-    monkeypatch.setattr(recall, "KEPT", 3)
+    monkeypatch.setattr(search_index, "KEPT", 3)
     for number in range(2, 7):
         await store.create_session(record(f"s{number}"))
         await say(store, "apple", session_id=f"s{number}")
@@ -163,7 +163,7 @@ def left_in(path: Path, word: str) -> list[str]:
 
 
 async def test_without_full_text_search_everything_is_read(store, path, monkeypatch):
-    monkeypatch.setattr(recall, "_FTS5", "SELECT 1 WHERE 0")
+    monkeypatch.setattr(search_index, "_FTS5", "SELECT 1 WHERE 0")
     await say(store, "apple", "pear")
     assert [hit.turn_id for hit in await store.search("s1", "pear", limit=5)] == ["t1"]
     assert tables(path) == []

@@ -7,7 +7,7 @@ from contextlib import closing
 
 import trio
 
-from runtime.store.sqlite import SqliteStore
+from runtime.store.sqlite.store import SqliteStore
 from tests.runtime.store.helpers import keys, line_of, python, record
 
 ROUNDS = int(os.environ.get("KILL_ROUNDS", "10"))

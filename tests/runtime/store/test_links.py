@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from runtime.store.faults import StoreTrouble
-from runtime.store.sqlite import SqliteStore
-from runtime.store.storefile import StoreFile
-from runtime.stored import SessionRecord
+from runtime.store.common.faults import StoreTrouble
+from runtime.store.sqlite.file import StoreFile
+from runtime.store.sqlite.store import SqliteStore
+from runtime.values.stored import SessionRecord
 
 RECORD = SessionRecord("s", "/p", "2026-01-01T00:00:00.000Z", "2026-01-01T00:00:00.000Z")
 

@@ -7,8 +7,8 @@ from contextlib import closing
 
 import pytest
 
-from runtime.store.schema import SESSION_COLUMNS
-from runtime.store.sqlite import SqliteStore
+from runtime.store.sqlite.schema import SESSION_COLUMNS
+from runtime.store.sqlite.store import SqliteStore
 from tests.runtime.store.helpers import record
 
 COUNT = 10_000

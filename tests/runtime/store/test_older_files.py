@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 import trio
 
-from runtime.store import schema
-from runtime.store.connection import open_for_reading
-from runtime.store.faults import StoreTrouble, TroubleKind
-from runtime.store.lockfile import LockFile
+from runtime.store.common.faults import StoreTrouble, TroubleKind
 from runtime.store.opening import open_store
-from runtime.store.sqlite import SqliteStore
-from runtime.stored import SessionRecord, Store
+from runtime.store.sqlite import schema
+from runtime.store.sqlite.connection import open_for_reading
+from runtime.store.sqlite.file import LockFile
+from runtime.store.sqlite.store import SqliteStore
+from runtime.values.stored import SessionRecord, Store
 from tests.runtime.store.helpers import entry, keys, line_of, python
 from tests.runtime.store.older import make_version_1, version_of
 from tests.runtime.store.test_damage import integrity, overwrite, pages_of, tear
@@ -73,7 +73,7 @@ async def test_an_older_file_leaves_no_copy_of_itself_in_the_log(path):
 
 KILLED_MIGRATION = """
     import os, signal, sqlite3, sys
-    from runtime.store import schema
+    from runtime.store.sqlite import schema
 
     connection = sqlite3.connect(sys.argv[1], isolation_level=None)
     steps = 0
@@ -128,7 +128,7 @@ async def test_a_full_disk_leaves_the_older_file_as_it_was(path, monkeypatch):
 USER = """
     import sys, trio
     from pathlib import Path
-    from runtime.store.sqlite import SqliteStore
+    from runtime.store.sqlite.store import SqliteStore
 
     async def main():
         store = SqliteStore(Path(sys.argv[1]), patience=60)

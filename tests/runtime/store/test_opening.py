@@ -6,11 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from runtime.errors import ConfigError
-from runtime.store import faults
+from runtime.store.common import faults
 from runtime.store.memory import MemoryStore
-from runtime.store.opening import open_store
-from runtime.store.paths import default_store_path
+from runtime.store.opening import default_store_path, open_store
+from runtime.values.errors import ConfigError
 from tests.runtime.store.helpers import ROOT, record
 
 

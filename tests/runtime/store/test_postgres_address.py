@@ -5,12 +5,11 @@ import sys
 
 import pytest
 
-from runtime.errors import ConfigError
-from runtime.store.address import is_address, masked, scrubbed
-from runtime.store.faults import StoreTrouble, TroubleKind
+from runtime.store.common.faults import StoreTrouble, TroubleKind, is_address, masked, scrubbed
 from runtime.store.opening import open_store
-from runtime.store.postgres import PostgresStore
-from runtime.store.resilient import ResilientStore
+from runtime.store.postgres.store import PostgresStore
+from runtime.store.resilient.store import ResilientStore
+from runtime.values.errors import ConfigError
 from tests.runtime.store.helpers import ROOT, record
 
 SECRET = "geheim9"
@@ -97,7 +96,7 @@ def test_an_address_that_cannot_be_read_is_refused_at_once(address):
 def test_without_the_driver_it_is_told_what_to_install():
     code = (
         "import sys; sys.modules['psycopg'] = None\n"
-        "from runtime.errors import ConfigError; from runtime.store.opening import open_store\n"
+        "from runtime.values.errors import ConfigError; from runtime.store.opening import open_store\n"
         f"try: open_store('postgresql://u:{SECRET}@h/db', on_trouble=print)\n"
         "except ConfigError as error: print(error)"
     )

@@ -5,17 +5,17 @@ import random
 import pytest
 import trio
 
-from runtime.errors import LeaseLost, SessionBusy, StoreError
-from runtime.holder import new_holder
-from runtime.store import postgres_leases
-from runtime.store.faults import StoreTrouble, TroubleKind
-from runtime.store.postgres import PostgresStore
-from runtime.store.postgres_changes import held_now
-from runtime.store.postgres_schema import SCHEMA_VERSION
-from runtime.store.resilient import ResilientStore
-from runtime.stored import HeadChange
-from tests.postgres import Server, address_of, ask
+from runtime.conversation.lease import new_holder
+from runtime.store.common.faults import StoreTrouble, TroubleKind
+from runtime.store.postgres import leases
+from runtime.store.postgres.schema import SCHEMA_VERSION
+from runtime.store.postgres.statements import held_now
+from runtime.store.postgres.store import PostgresStore
+from runtime.store.resilient.store import ResilientStore
+from runtime.values.errors import LeaseLost, SessionBusy, StoreError
+from runtime.values.stored import HeadChange
 from tests.runtime.store.helpers import entry, keys, record
+from tests.support.postgres import Server, address_of, ask
 
 pytestmark = pytest.mark.system
 
@@ -226,7 +226,7 @@ async def test_a_process_that_stands_still_does_not_keep_a_session_locked(addres
 
     with trio.fail_after(30):
         async with trio.open_nursery() as nursery:
-            monkeypatch.setattr(postgres_leases, "held_now", stand_still)
+            monkeypatch.setattr(leases, "held_now", stand_still)
             nursery.start_soon(take)
             await still.wait()
             store._heartbeat.drop(old)

@@ -8,11 +8,11 @@ import pytest
 import trio
 import trio.testing
 
-from runtime.store.postgres import PostgresStore
-from runtime.store.resilient import ResilientStore
-from runtime.stored import HeadChange, Holder
-from tests.postgres import Server
+from runtime.store.postgres.store import PostgresStore
+from runtime.store.resilient.store import ResilientStore
+from runtime.values.stored import HeadChange, Holder
 from tests.runtime.store.helpers import entry, keys, record
+from tests.support.postgres import Server
 
 pytestmark = pytest.mark.system
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 import trio
 
-from runtime.errors import LeaseLost, SessionBusy
-from runtime.holder import is_gone, new_holder
-from runtime.store import pulse
-from runtime.store.faults import TroubleKind
-from runtime.store.resilient import ResilientStore
-from runtime.store.sqlite import SqliteStore
+from runtime.conversation.lease import is_gone, new_holder
+from runtime.store.common.faults import TroubleKind
+from runtime.store.resilient.store import ResilientStore
+from runtime.store.sqlite import leases
+from runtime.store.sqlite.store import SqliteStore
+from runtime.values.errors import LeaseLost, SessionBusy
 from tests.contracts.test_store_leases import GONE
 from tests.runtime.store.helpers import LOCK_HOLDER, entry, keys, line_of, python, record, release
 from tests.runtime.store.test_damage import integrity, overwrite, pages_of
@@ -38,7 +38,7 @@ async def store(path):
 @pytest.fixture
 def quick(monkeypatch):
     """Leases are renewed all the time."""
-    monkeypatch.setattr(pulse, "RENEW_SECONDS", 0.01)
+    monkeypatch.setattr(leases, "RENEW_SECONDS", 0.01)
 
 
 def end_of(path: Path) -> float:
@@ -65,7 +65,7 @@ async def test_a_lease_is_renewed_with_other_commits(store, path, monkeypatch):
     await store.leases.take("s1", new_holder())
     await store.create_session(record("s2"))
     end = end_of(path)
-    monkeypatch.setattr(pulse, "RENEW_SECONDS", 0.0)
+    monkeypatch.setattr(leases, "RENEW_SECONDS", 0.0)
     commits: list[str] = []
     await store._writer.run(lambda connection: connection.set_trace_callback(commits.append))
     await store.append("s2", [entry("k")])
@@ -109,8 +109,8 @@ async def test_a_lease_that_was_lost_is_noticed_by_the_renewal(store, quick):
 HOLDER = """
     import sys, trio
     from pathlib import Path
-    from runtime.holder import new_holder
-    from runtime.store.sqlite import SqliteStore
+    from runtime.conversation.lease import new_holder
+    from runtime.store.sqlite.store import SqliteStore
     from tests.runtime.store.helpers import entry
 
     async def main():

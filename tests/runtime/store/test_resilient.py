@@ -7,13 +7,13 @@ import trio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runtime.errors import StoreError
-from runtime.store.faults import StoreTrouble, TroubleKind
+from runtime.store.common.faults import StoreTrouble, TroubleKind
 from runtime.store.memory import MemoryStore
 from runtime.store.opening import open_store
-from runtime.store.resilient import ResilientStore
-from runtime.store.sqlite import SqliteStore
-from runtime.stored import UNCHANGED, HeadChange
+from runtime.store.resilient.store import ResilientStore
+from runtime.store.sqlite.store import SqliteStore
+from runtime.values.errors import StoreError
+from runtime.values.stored import UNCHANGED, HeadChange
 from tests.runtime.store.helpers import LOCK_HOLDER, entry, keys, line_of, python, record, release
 
 

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 import trio
 
-from runtime.errors import StoreError
-from runtime.store import changes, queries, schema
-from runtime.store.faults import StoreTrouble, TroubleKind
-from runtime.store.sqlite import SqliteStore
+from runtime.store.common.faults import StoreTrouble, TroubleKind
+from runtime.store.sqlite import queries, schema, statements
+from runtime.store.sqlite.store import SqliteStore
+from runtime.values.errors import StoreError
 from tests.runtime.store.helpers import LOCK_HOLDER, entry, fill, keys, line_of, python, record, release
 
 
@@ -146,7 +146,7 @@ def test_an_older_file_takes_only_the_missing_steps(monkeypatch):
     [
         (queries._ENTRIES, "INTEGER PRIMARY KEY (rowid>? AND rowid<?)"),
         (queries._POSITION, "entries_by_key (<expr>=? AND key=?)"),
-        (changes._LAST_PLACE, "INTEGER PRIMARY KEY (rowid>? AND rowid<?)"),
+        (statements._LAST_PLACE, "INTEGER PRIMARY KEY (rowid>? AND rowid<?)"),
         (queries.list_statement(by_cwd=False, continued=False), "sessions_by_change"),
         (queries.list_statement(by_cwd=False, continued=True), "sessions_by_change"),
         (queries.list_statement(by_cwd=True, continued=False), "sessions_by_cwd"),
@@ -298,7 +298,7 @@ async def test_a_cancellation_in_mid_commit_is_honoured_after_it(store):
 OTHER_WRITER = """
     import sys, trio
     from pathlib import Path
-    from runtime.store.sqlite import SqliteStore
+    from runtime.store.sqlite.store import SqliteStore
     from tests.runtime.store.helpers import entry, record
 
     async def main():
@@ -348,9 +348,9 @@ async def test_a_file_in_the_folder_s_place_is_named(tmp_path):
 READ_ONLY_USER = """
     import os, sys, trio
     from pathlib import Path
-    from runtime.errors import StoreError
-    from runtime.store.resilient import ResilientStore
-    from runtime.store.sqlite import SqliteStore
+    from runtime.values.errors import StoreError
+    from runtime.store.resilient.store import ResilientStore
+    from runtime.store.sqlite.store import SqliteStore
     from tests.runtime.store.helpers import entry, keys, record
 
     if os.getuid() == 0:

@@ -6,11 +6,11 @@ import threading
 import pytest
 import trio
 
-from runtime.errors import LeaseLost, StoreError
-from runtime.store.resilient import ResilientStore
-from runtime.store.sqlite import SqliteStore
-from runtime.store.standstill import GRACE_SECONDS, PATIENCE_SECONDS
-from runtime.stored import HeadChange, Holder
+from runtime.store.resilient.standstill import GRACE_SECONDS, PATIENCE_SECONDS
+from runtime.store.resilient.store import ResilientStore
+from runtime.store.sqlite.store import SqliteStore
+from runtime.values.errors import LeaseLost, StoreError
+from runtime.values.stored import HeadChange, Holder
 from tests.runtime.store.helpers import entry, keys, record
 from tests.runtime.store.stalling import Stalling
 

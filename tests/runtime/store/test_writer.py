@@ -10,9 +10,9 @@ import trio
 import trio.lowlevel
 import trio.testing
 
-from runtime.store.pulse import Pulse
-from runtime.store.storefile import StoreFile
-from runtime.store.writer import Writer
+from runtime.store.sqlite.file import StoreFile
+from runtime.store.sqlite.leases import Pulse
+from runtime.store.sqlite.writer import Writer
 
 MANY_QUICK = 40
 

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import trio
 
-from runtime.bare_client import BareClient
-from runtime.errors import ToolError
-from runtime.events import Event, PlanChanged
+from runtime.embed.silent_client import BareClient
 from runtime.ports import Client, ExitStatus, TerminalCommand, TerminalOutput, Tool, ToolContext, ToolProgress
+from runtime.values.errors import ToolError
+from runtime.values.events import Event, PlanChanged
 
 
 class Editor(BareClient):

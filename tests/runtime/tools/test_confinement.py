@@ -12,13 +12,13 @@ from pathlib import Path
 import pytest
 import trio
 
-from runtime.errors import ToolError
 from runtime.ports import Tool, ToolContext, ToolOutcome
-from runtime.tools.edit_file import EditFile
-from runtime.tools.find_files import FindFiles
-from runtime.tools.list_dir import ListDir
-from runtime.tools.read_file import ReadFile
-from runtime.tools.write_file import WriteFile
+from runtime.tools.files.edit_file import EditFile
+from runtime.tools.files.list_dir import ListDir
+from runtime.tools.files.read_file import ReadFile
+from runtime.tools.files.write_file import WriteFile
+from runtime.tools.search.find_files import FindFiles
+from runtime.values.errors import ToolError
 from tests.runtime.tools.support import context, write
 
 SENTINEL = "OUTSIDE-SENTINEL"

@@ -2,11 +2,11 @@
 
 import pytest
 
-from acp_server.setup import SYSTEM_PROMPT
-from runtime.history.estimate import estimate_tool_schemas, system_floor
-from runtime.profiles import FEW_TOOLS, GOAL_TOOL, PRESETS, TOOLS
-from runtime.rows import Row
+from acp_server.assembly.session_setup import SYSTEM_PROMPT
+from runtime.history.rows.estimate import estimate_tool_schemas, system_floor
 from runtime.tools import catalog
+from runtime.values.profiles import FEW_TOOLS, GOAL_TOOL, PRESETS, TOOLS
+from runtime.values.rows import Row
 
 
 @pytest.mark.parametrize(("preset", "most"), [("local_small", 700), ("balanced", 3500), ("unbounded", 3500)])

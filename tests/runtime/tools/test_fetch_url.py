@@ -10,13 +10,11 @@ import httpcore2
 import pytest
 import trio
 
-from runtime.errors import ToolError
-from runtime.tools import fetching
-from runtime.tools.addresses import is_public
-from runtime.tools.fetch_url import TIME_LIMIT, FetchUrl
-from runtime.tools.fetching import CheckedBackend, fetch
-from runtime.tools.html_text import html_to_text
-from runtime.tools.settings import ToolSettings
+from runtime.tools.catalog import ToolSettings
+from runtime.tools.web import page as fetching
+from runtime.tools.web.fetch_url import TIME_LIMIT, FetchUrl, html_to_text
+from runtime.tools.web.page import CheckedBackend, fetch, is_public
+from runtime.values.errors import ToolError
 from tests.runtime.tools.support import context
 
 HERE = FetchUrl(ToolSettings(private_addresses=True))
@@ -293,7 +291,7 @@ async def test_a_redirect_to_a_file_is_refused():
 
 
 async def test_a_server_that_never_answers(monkeypatch):
-    monkeypatch.setattr("runtime.tools.fetch_url.TIME_LIMIT", 0.2)
+    monkeypatch.setattr("runtime.tools.web.fetch_url.TIME_LIMIT", 0.2)
     assert TIME_LIMIT == 30
     async with server(lambda path: None) as (base, _):
         with pytest.raises(ToolError, match=r"did not answer within 0.2 s"):

@@ -4,9 +4,9 @@ import os
 
 import pytest
 
-from runtime.errors import ToolError
-from runtime.tools import find_files
-from runtime.tools.find_files import FindFiles
+from runtime.tools.search import find_files
+from runtime.tools.search.find_files import FindFiles
+from runtime.values.errors import ToolError
 from tests.runtime.tools.support import context, text_of, write
 
 TOOL = FindFiles()

@@ -5,9 +5,10 @@ import os
 import pytest
 import trio
 
-from runtime.errors import ToolError
-from runtime.tools import list_dir, roots
-from runtime.tools.list_dir import ListDir
+from runtime.tools.files import list_dir
+from runtime.tools.files.list_dir import ListDir
+from runtime.tools.sandbox import roots
+from runtime.values.errors import ToolError
 from tests.runtime.tools.support import context, text_of, write
 
 TOOL = ListDir()

@@ -5,15 +5,15 @@ import time
 
 import pytest
 
-from runtime.errors import ToolError
-from runtime.seen import Digest, SeenFiles, Stamp, digest
 from runtime.tools import catalog
 from runtime.tools.arguments import Parameter, check, tool_spec
-from runtime.tools.diffs import MOST, file_diff, line_counts
-from runtime.tools.globs import rule, translate
-from runtime.tools.run_command import RunCommand
-from runtime.tools.settings import ToolSettings
-from runtime.tools.tail import Tail, readable
+from runtime.tools.catalog import ToolSettings
+from runtime.tools.files.replacements import MOST, file_diff, line_counts
+from runtime.tools.sandbox.ignore_files import rule, translate
+from runtime.tools.shell.run_command import RunCommand
+from runtime.tools.shell.shell import Tail, readable
+from runtime.values.errors import ToolError
+from runtime.values.seen_files import Digest, SeenFiles, Stamp, digest
 from tests.runtime.tools.support import context
 
 TABLE = (

@@ -6,15 +6,15 @@ from pathlib import Path
 
 import pytest
 
-from runtime.errors import ToolError
 from runtime.ports import Tool
-from runtime.store.connection import open_for_writing
-from runtime.tools.edit_file import EditFile
-from runtime.tools.find_files import FindFiles
-from runtime.tools.list_dir import ListDir
-from runtime.tools.read_file import ReadFile
-from runtime.tools.search_text import SearchText
-from runtime.tools.write_file import WriteFile
+from runtime.store.sqlite.connection import open_for_writing
+from runtime.tools.files.edit_file import EditFile
+from runtime.tools.files.list_dir import ListDir
+from runtime.tools.files.read_file import ReadFile
+from runtime.tools.files.write_file import WriteFile
+from runtime.tools.search.find_files import FindFiles
+from runtime.tools.search.search_text import SearchText
+from runtime.values.errors import ToolError
 from tests.locks import LockAsker
 from tests.runtime.tools.support import Editor, context
 

@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runtime.errors import ConfigError
-from runtime.tools import catalog, globs
-from runtime.tools.paths import quote
-from runtime.tools.window import take
+from runtime.tools import catalog
+from runtime.tools.files.line_ranges import take
+from runtime.tools.sandbox import ignore_files
+from runtime.tools.sandbox.paths import quote
+from runtime.values.errors import ConfigError
 
 LINES = st.lists(st.text(alphabet="ab\r\n漢", max_size=6), max_size=8)
 
@@ -56,23 +57,23 @@ def test_window_is_a_run_of_whole_lines_of_the_text(chunks, first, count, cap):
     ],
 )
 def test_globs(glob, yes, no):
-    found = globs.rules([glob])
-    assert [path for path in yes if globs.verdict(found, path, is_folder=False) is not True] == []
-    assert [path for path in no if globs.verdict(found, path, is_folder=False)] == []
+    found = ignore_files.rules([glob])
+    assert [path for path in yes if ignore_files.verdict(found, path, is_folder=False) is not True] == []
+    assert [path for path in no if ignore_files.verdict(found, path, is_folder=False)] == []
 
 
 def test_ignore_rules_last_match_decides():
-    found = globs.rules(["# c", "", "*.log", "!keep.log", "dir/", "[z-a"])
-    assert globs.verdict(found, "x/a.log", is_folder=False) is True
-    assert globs.verdict(found, "keep.log", is_folder=False) is False
-    assert globs.verdict(found, "dir", is_folder=True) is True
-    assert globs.verdict(found, "dir", is_folder=False) is None
+    found = ignore_files.rules(["# c", "", "*.log", "!keep.log", "dir/", "[z-a"])
+    assert ignore_files.verdict(found, "x/a.log", is_folder=False) is True
+    assert ignore_files.verdict(found, "keep.log", is_folder=False) is False
+    assert ignore_files.verdict(found, "dir", is_folder=True) is True
+    assert ignore_files.verdict(found, "dir", is_folder=False) is None
 
 
 @settings(max_examples=200, deadline=None)
 @given(st.text(max_size=20))
 def test_any_glob_is_taken(pattern):
-    globs.verdict(globs.rules([pattern]), "some/path", is_folder=False)
+    ignore_files.verdict(ignore_files.rules([pattern]), "some/path", is_folder=False)
 
 
 @settings(max_examples=200, deadline=None)
@@ -105,4 +106,4 @@ def test_catalog_imports_no_tool_before_it_is_asked():
     done = subprocess.run(
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
     )
-    assert done.stdout.strip() == "['runtime.tools.settings', 'runtime.tools.catalog']"
+    assert done.stdout.strip() == "['runtime.tools.catalog']"

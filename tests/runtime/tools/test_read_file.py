@@ -6,11 +6,11 @@ import os
 import pytest
 import trio
 
-from runtime.errors import ToolError
-from runtime.events import Location
-from runtime.tools import disk_text
-from runtime.tools.read_file import ReadFile
-from runtime.tools.roots import locate
+from runtime.tools.files import line_ranges
+from runtime.tools.files.read_file import ReadFile
+from runtime.tools.sandbox.roots import locate
+from runtime.values.errors import ToolError
+from runtime.values.events import Location
 from tests.runtime.tools.support import Editor, context, text_of, write, write_sparse
 
 TOOL = ReadFile()
@@ -132,7 +132,7 @@ async def test_large_file_is_cut_at_a_line_and_says_how_to_go_on(tmp_path):
     line = "x" * 99 + "\n"
     write(tmp_path, {"f": line * 30_000})
     given = await text_of(TOOL, context(tmp_path), path="f")
-    whole = disk_text.MAX_TEXT // 100
+    whole = line_ranges.MAX_TEXT // 100
     assert given == line * whole + f"[lines 1-{whole} of 30000; read on with line={whole + 1}]"
 
 
@@ -148,7 +148,7 @@ async def test_huge_line_is_cut_and_said(tmp_path):
     assert given.startswith("x" * 1000)
     assert "line 1 is longer than 2,097,152 characters and was cut" in given[-300:]
     assert given.endswith("lines 1-1 of 2; read on with line=2]")
-    assert len(given) < disk_text.MAX_TEXT + 300
+    assert len(given) < line_ranges.MAX_TEXT + 300
     assert "read on" not in (await text_of(TOOL, context(tmp_path), path="g"))[-300:]
 
 
@@ -163,7 +163,7 @@ async def test_unicode_and_odd_names(tmp_path):
 async def test_change_during_the_read_is_said(tmp_path):
     """The file grows between two chunks; what was opened is read on, and the change is named."""
     write(tmp_path, {"f": "a\n" * 10})
-    file = disk_text.look(place := _place(tmp_path, "f"))
+    file = line_ranges.look(place := _place(tmp_path, "f"))
     assert file is not None
 
     def grow() -> bool:
@@ -171,14 +171,14 @@ async def test_change_during_the_read_is_said(tmp_path):
             handle.truncate(12)
         return False
 
-    reading = disk_text.read(place, file, 1, None, grow)
+    reading = line_ranges.read(place, file, 1, None, grow)
     assert "the file changed while it was read" in reading.notes
 
 
 async def test_replaced_during_the_read_gives_what_was_opened(tmp_path):
     write(tmp_path, {"f": "a\n" * 10})
     place = _place(tmp_path, "f")
-    file = disk_text.look(place)
+    file = line_ranges.look(place)
     assert file is not None
 
     def swap() -> bool:
@@ -186,11 +186,11 @@ async def test_replaced_during_the_read_gives_what_was_opened(tmp_path):
         (tmp_path / "f").symlink_to("/etc/passwd")
         return False
 
-    assert disk_text.read(place, file, 1, None, swap).window.text == "a\n" * 10
+    assert line_ranges.read(place, file, 1, None, swap).window.text == "a\n" * 10
 
 
 async def test_a_line_too_far_inside_is_not_looked_for_without_end(tmp_path, monkeypatch):
-    monkeypatch.setattr(disk_text, "SECONDS", 0.1)
+    monkeypatch.setattr(line_ranges, "SECONDS", 0.1)
     write_sparse(tmp_path / "f", b"a" * 70_000, 1 << 40)
     with trio.fail_after(20), pytest.raises(ToolError, match="too large to find lines so far inside it"):
         await text_of(TOOL, context(tmp_path), path="f", line=2)

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from runtime.errors import ToolError
 from runtime.ports import ToolContext
-from runtime.profiles import Profile
-from runtime.recall import SessionRecall
 from runtime.store.memory import MemoryStore
-from runtime.stored import SessionRecord
-from runtime.tools.recall_history import PART, RecallHistory
-from tests.fakes import TIME, EchoTool, RecordingClient, ask, call, make_session, script
+from runtime.tools.talk.recall_history import PART, RecallHistory
+from runtime.transcript.recall import SessionRecall
+from runtime.values.errors import ToolError
+from runtime.values.profiles import Profile
+from runtime.values.stored import SessionRecord
+from tests.support.fakes import TIME, EchoTool, RecordingClient, ask, call, make_session, script
 
 TOOL = RecallHistory()
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from runtime.errors import ToolError
-from runtime.tools.roots import Place, locate, opened_file, stat_place
+from runtime.tools.sandbox.roots import Place, locate, opened_file, stat_place
+from runtime.values.errors import ToolError
 from tests.runtime.tools.support import context, write
 
 

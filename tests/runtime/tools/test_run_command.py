@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 import trio
 
-from runtime.errors import ToolError
 from runtime.ports import ExitStatus, TerminalOutput, ToolProgress
-from runtime.tools.run_command import MAX_OUTPUT, RunCommand
-from runtime.tools.settings import ToolSettings
-from runtime.tools.shell import environment, shell
+from runtime.tools.catalog import ToolSettings
+from runtime.tools.shell.run_command import MAX_OUTPUT, RunCommand
+from runtime.tools.shell.shell import environment, shell
+from runtime.values.errors import ToolError
 from tests.runtime.tools.support import Terminals, Watcher, context
 
 TOOL = RunCommand()
@@ -99,7 +99,7 @@ async def test_bad_calls(tmp_path, arguments, said):
 
 
 async def test_a_shell_that_cannot_be_started(tmp_path, monkeypatch):
-    monkeypatch.setattr("runtime.tools.shell.shell", lambda: ("/no/such/shell", "-c"))
+    monkeypatch.setattr("runtime.tools.shell.shell.shell", lambda: ("/no/such/shell", "-c"))
     with pytest.raises(ToolError, match="could not be started"):
         await run(tmp_path, "true")
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 import trio
 
-from runtime.errors import ToolError
-from runtime.tools import search_engines, search_process
-from runtime.tools.search_text import SearchText
+from runtime.tools.search import search_process
+from runtime.tools.search.search_text import SearchText
+from runtime.values.errors import ToolError
 from tests.runtime.tools.support import body, context, text_of, write, write_sparse
 
 RIPGREP = shutil.which("rg", path=str(Path(sys.executable).parent)) or shutil.which("rg")
@@ -177,7 +177,7 @@ async def test_refused(tool, project, arguments, said):
 
 async def test_file_over_the_limit_is_not_searched_and_named_when_asked_for(tool, tmp_path):
     write(tmp_path, {"small": "needle"})
-    write_sparse(tmp_path / "large", b"needle\n", search_engines.MAX_FILE + 1)
+    write_sparse(tmp_path / "large", b"needle\n", search_process.MAX_FILE + 1)
     assert body(await text_of(tool, context(tmp_path), pattern="needle")) == ["small:1: needle"]
     with pytest.raises(ToolError, match="large is too large"):
         await text_of(tool, context(tmp_path), pattern="needle", path="large")
@@ -326,9 +326,9 @@ def test_ripgrep_out_of_a_searched_folder_is_not_run(tmp_path, monkeypatch):
     roots = (tmp_path / "project",)
     monkeypatch.chdir(tmp_path / "project")
     monkeypatch.setenv("PATH", f"bin:.:{tmp_path}/project/bin:{tmp_path}/tools")
-    assert search_engines.find_ripgrep(roots) == found
+    assert search_process.find_ripgrep(roots) == found
     monkeypatch.setenv("PATH", f"bin:.:{tmp_path}/project/bin")
-    assert search_engines.find_ripgrep(roots) is None
+    assert search_process.find_ripgrep(roots) is None
 
 
 async def test_without_ripgrep_and_interpreter(tmp_path, monkeypatch):

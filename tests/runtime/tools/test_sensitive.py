@@ -8,13 +8,19 @@ from time import process_time
 
 import pytest
 
-from runtime.tools import ignore_files
-from runtime.tools.list_dir import ListDir
-from runtime.tools.read_file import ReadFile
-from runtime.tools.roots import Place
-from runtime.tools.search_text import SearchText
-from runtime.tools.sensitive import has_secret_name, hides_something, is_secret, plain, risk_of_writing
-from runtime.tools.write_file import WriteFile
+from runtime.tools.files.list_dir import ListDir
+from runtime.tools.files.read_file import ReadFile
+from runtime.tools.files.write_file import WriteFile
+from runtime.tools.sandbox import ignore_files
+from runtime.tools.sandbox.roots import Place
+from runtime.tools.sandbox.sensitive_files import (
+    has_secret_name,
+    hides_something,
+    is_secret,
+    plain,
+    risk_of_writing,
+)
+from runtime.tools.search.search_text import SearchText
 from tests.runtime.tools.support import context, text_of, write
 
 SECRET = [

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 import trio
 
-from runtime.errors import ToolError
-from runtime.tools.set_goal import SetGoal
+from runtime.tools.talk.ask_and_plan import SetGoal
+from runtime.values.errors import ToolError
 from tests.runtime.tools.support import context
 
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from runtime.errors import ToolError
-from runtime.events import PlanChanged, PlanEntry
-from runtime.tools.update_plan import UpdatePlan
+from runtime.tools.talk.ask_and_plan import UpdatePlan
+from runtime.values.errors import ToolError
+from runtime.values.events import PlanChanged, PlanEntry
 from tests.runtime.tools.support import Editor, context
 
 TOOL = UpdatePlan()

@@ -6,10 +6,10 @@ import stat
 import pytest
 import trio
 
-from runtime.errors import ToolError
-from runtime.events import FileDiff
-from runtime.tools.read_file import ReadFile
-from runtime.tools.write_file import WriteFile
+from runtime.tools.files.read_file import ReadFile
+from runtime.tools.files.write_file import WriteFile
+from runtime.values.errors import ToolError
+from runtime.values.events import FileDiff
 from tests.runtime.tools.support import Editor, context, text_of, write
 
 TOOL = WriteFile()

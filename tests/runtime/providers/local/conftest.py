@@ -7,9 +7,9 @@ from pathlib import Path
 import platformdirs
 import pytest
 
-from acp_server.pulling import pull
-from runtime.errors import WholeturnError
-from runtime.providers.local_models import DEFAULT_MODEL, KNOWN
+from acp_server.assembly.extras import pull
+from runtime.providers.local.model_files import DEFAULT_MODEL, KNOWN
+from runtime.values.errors import WholeturnError
 
 
 @pytest.fixture(scope="session")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 
-from runtime.providers.local_engine import Engine
+from runtime.providers.local.engine import Engine
 
 PROGRESS = {"choices": [{"index": 0, "delta": {}}], "prompt_progress": {"processed": 32}}
 

@@ -5,14 +5,14 @@ from pathlib import Path
 
 import trio
 
-from runtime.conversation import Conversation
+from runtime.conversation.conversation import Conversation
 from runtime.ports import Provider
-from runtime.profiles import Profile, Route
-from runtime.session import Session
-from runtime.setup import Setup
+from runtime.session.session import Session
+from runtime.setup.session_setup import Setup
 from runtime.store.memory import MemoryStore
-from runtime.stored import SessionRecord
-from tests.fakes import RecordingClient, ask, no_local_answer
+from runtime.values.profiles import Profile, Route
+from runtime.values.stored import SessionRecord
+from tests.support.fakes import RecordingClient, ask, no_local_answer
 
 TIME = "2026-01-01T00:00:00.000Z"
 WORDS = ("river", "stone", "market", "lamp", "garden", "coat", "bread", "window", "street", "cloud", "paper")

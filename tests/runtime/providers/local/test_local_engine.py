@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from runtime.providers import local_engine
-from runtime.providers.local_engine import BATCH, GPU_BATCH, EngineError, Launch, Refused, facts, load
+from runtime.providers.local import engine as local_engine
+from runtime.providers.local.engine import BATCH, GPU_BATCH, EngineError, Launch, Refused, facts, load
 from tests.runtime.providers.local.fake_llama import FakeServer, fake_library
 
 

@@ -7,13 +7,13 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from runtime.errors import ConfigError, ProviderError, ProviderErrorKind
-from runtime.history.overflow import is_context_overflow, stated_sizes
-from runtime.model import CallPart, ModelRequest, Part, Segment, StopPart, TextPart
-from runtime.providers.local import LocalProvider, create
-from runtime.providers.local_engine import Engine, EngineError, Launch
-from runtime.providers.settings import ProviderSettings
-from runtime.rows import Row, ToolCall, ToolSpec
+from runtime.history.rows.overflow import is_context_overflow, stated_sizes
+from runtime.providers.catalog import ProviderSettings
+from runtime.providers.local.engine import Engine, EngineError, Launch
+from runtime.providers.local.provider import LocalProvider, create
+from runtime.values.errors import ConfigError, ProviderError, ProviderErrorKind
+from runtime.values.model import CallPart, ModelRequest, Part, Segment, StopPart, TextPart
+from runtime.values.rows import Row, ToolCall, ToolSpec
 from tests.runtime.providers.local.fake_llama import FakeServer, error_event, text_event
 
 LIST_DIR = ToolSpec("list_dir", "List.", '{"type":"object","properties":{}}')

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from runtime.model import CallPart, CallStartPart, Part, StopPart, TextPart
-from runtime.providers.failures import Peer
-from runtime.providers.local_reply import GuidedDecoder
+from runtime.providers.errors.failures import Peer
+from runtime.providers.local.guided_replies import GuidedDecoder
+from runtime.values.model import CallPart, CallStartPart, Part, StopPart, TextPart
 from tests.runtime.providers.local.fake_llama import text_event
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=40)

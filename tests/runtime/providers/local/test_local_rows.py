@@ -4,9 +4,15 @@ import json
 
 import orjson
 
-from runtime.model import ModelRequest, Segment
-from runtime.providers.local_rows import arguments_schema, guided_rows, is_guided, plain_rows, reply_schema
-from runtime.rows import Image, Row, ToolCall, ToolSpec
+from runtime.providers.local.guided_replies import (
+    arguments_schema,
+    guided_rows,
+    is_guided,
+    plain_rows,
+    reply_schema,
+)
+from runtime.values.model import ModelRequest, Segment
+from runtime.values.rows import Image, Row, ToolCall, ToolSpec
 
 READ = ToolSpec(
     "read_file",

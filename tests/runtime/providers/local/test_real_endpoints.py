@@ -5,17 +5,17 @@ from pathlib import Path
 
 import pytest
 
-from runtime.errors import ProviderError
-from runtime.history.overflow import is_context_overflow, stated_sizes
-from runtime.model import ModelRequest, Segment
-from runtime.profiles import Profile
-from runtime.providers.anthropic import AnthropicProvider
-from runtime.providers.exchange import HttpProvider
-from runtime.providers.local_engine import Launch, library, parameters
-from runtime.providers.openai import OpenAIProvider
-from runtime.providers.openai_responses import ResponsesProvider
-from runtime.providers.settings import ProviderSettings
-from runtime.rows import Row
+from runtime.history.rows.overflow import is_context_overflow, stated_sizes
+from runtime.providers.anthropic.provider import AnthropicProvider
+from runtime.providers.catalog import ProviderSettings
+from runtime.providers.http.client import HttpProvider
+from runtime.providers.local.engine import Launch, library, parameters
+from runtime.providers.openai_chat.provider import OpenAIProvider
+from runtime.providers.openai_responses.provider import ResponsesProvider
+from runtime.values.errors import ProviderError
+from runtime.values.model import ModelRequest, Segment
+from runtime.values.profiles import Profile
+from runtime.values.rows import Row
 from tests.runtime.providers.local.talks import new_talk, note, take_turns
 
 KEY = "a-key-of-this-test"

@@ -9,17 +9,17 @@ from pathlib import Path
 import pytest
 import trio
 
-from runtime.errors import ProviderError
-from runtime.history.overflow import is_context_overflow
-from runtime.model import CallPart, ModelRequest, Part, Segment, StopPart, TextPart, UsagePart
+from runtime.history.rows.overflow import is_context_overflow
 from runtime.ports import Provider
-from runtime.profiles import Profile
-from runtime.providers.local import LocalProvider
-from runtime.providers.local_engine import Engine, Launch, load
-from runtime.providers.settings import ProviderSettings
-from runtime.rows import Row, ToolCall, ToolSpec
-from tests.fakes import script
+from runtime.providers.catalog import ProviderSettings
+from runtime.providers.local.engine import Engine, Launch, load
+from runtime.providers.local.provider import LocalProvider
+from runtime.values.errors import ProviderError
+from runtime.values.model import CallPart, ModelRequest, Part, Segment, StopPart, TextPart, UsagePart
+from runtime.values.profiles import Profile
+from runtime.values.rows import Row, ToolCall, ToolSpec
 from tests.runtime.providers.local.talks import TURN_SECONDS, new_talk, note, take_turns
+from tests.support.fakes import script
 
 WINDOW = 2048
 TURNS = int(os.environ.get("LOCAL_TURNS", "12"))

@@ -1,0 +1,230 @@
+"""Writing: each function makes the work of one transaction. Knows no file, no thread, no commit.
+
+Removing sessions for good: entries, index and head. Knows SQL, no thread and no log.
+
+Freed pages are overwritten with zeros (`secure_delete`); what the write-ahead log still has of them goes when
+the writer merges it.
+Leases as the SQLite store keeps them: one row a session. Knows the table, not who asks.
+"""
+
+import sqlite3
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from runtime.store.common.faults import fork_taken, id_taken, no_session, no_source
+from runtime.store.common.leases import FARTHEST_SECONDS, Held, check, refuse_others
+from runtime.store.sqlite.queries import text
+from runtime.store.sqlite.schema import ENTRY_COLUMNS, LAST_NUMBER, LAST_SEQ, SEQ_BITS, SESSION_COLUMNS
+from runtime.values.errors import StoreError
+from runtime.values.stored import UNCHANGED, HeadChange, Holder, Lease, SessionRecord, StoredEntry
+
+_HELD = "SELECT fence, holder, owner, expires_at FROM leases WHERE session = ?"
+_SEPARATOR = "\x1f"
+_OWNER_FIELDS = 5
+_PID_DIGITS = 9
+_LAST_FENCE = 1 << 62
+"""One more must still be a number to SQLite."""
+
+
+def check_in(connection: sqlite3.Connection, number: int, lease: Lease, now: float) -> None:
+    """Whether a session may be written to under the lease; see `leasing.check`."""
+    row = connection.execute(_HELD, (number,)).fetchone()
+    check(lease, None if row is None else held_in(row), now)
+
+
+def refuse_held(connection: sqlite3.Connection, number: int, session_id: str, now: float) -> None:
+    """Raise SessionBusy when someone holds the session."""
+    row = connection.execute(_HELD, (number,)).fetchone()
+    refuse_others(session_id, None if row is None else held_in(row), "", now)
+
+
+def held_in(row: Sequence[Any]) -> Held | None:
+    """The lease of a row (fence, holder's id, owner, end). A row that says what cannot be is no lease: nobody
+    may be shut out of a session for good by a damaged one.
+    """
+    fence, holder_id, owner, expires_at = row
+    if type(fence) is not int or not 0 <= fence <= _LAST_FENCE:
+        return None
+    ends = expires_at if isinstance(expires_at, int | float) else 0.0
+    fields = text(owner).split(_SEPARATOR)
+    pid = fields[1] if len(fields) == _OWNER_FIELDS else ""
+    if not holder_id or not (pid.isdecimal() and len(pid) <= _PID_DIGITS):
+        return Held(fence, None, ends)
+    client, _, *rest = fields
+    return Held(fence, Holder(text(holder_id), client, int(pid), *rest), ends)
+
+
+def owner_of(holder: Holder) -> str:
+    """All of a holder but its id, as `held_in` reads it."""
+    fields = (holder.client, str(holder.pid), holder.host, holder.machine, holder.started)
+    return _SEPARATOR.join(field.replace(_SEPARATOR, " ") for field in fields)
+
+
+Work = Callable[[sqlite3.Connection], None]
+
+_HEAD = f"SELECT {SESSION_COLUMNS} FROM sessions WHERE session_id = ?"
+_NUMBER = "SELECT number FROM sessions WHERE session_id = ?"
+_COPY = (
+    f"INSERT INTO entries ({ENTRY_COLUMNS})"
+    f" SELECT ?1 << {SEQ_BITS} | (place & {LAST_SEQ}), turn_id, key, kind, payload FROM entries"
+    f" WHERE place > ?2 << {SEQ_BITS} AND place <= ?2 << {SEQ_BITS} | ?3 ORDER BY place"
+)
+
+# Numbered here: SQLite would go on from a damaged row with an absurd number, and give a number again whose
+# head was lost but not its entries.
+_CREATE = (
+    f"INSERT INTO sessions (number, {SESSION_COLUMNS}) VALUES (1 + max("
+    f"(SELECT coalesce(max(number), 0) FROM sessions WHERE number < {LAST_NUMBER}),"
+    f" (SELECT coalesce(max(place), 0) >> {SEQ_BITS} FROM entries WHERE place < {LAST_NUMBER} << {SEQ_BITS})"
+    "), ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING"
+)
+_UPDATE = (
+    "UPDATE sessions SET updated_at = coalesce(?, updated_at), title = coalesce(?, title),"
+    " state = coalesce(?, state) WHERE session_id = ?"
+)
+# One look-up for both questions: is the session there, and which place was given last.
+_LAST_PLACE = (
+    f"SELECT coalesce((SELECT max(place) FROM entries WHERE place BETWEEN head.number << {SEQ_BITS}"
+    f" AND head.number << {SEQ_BITS} | {LAST_SEQ}), head.number << {SEQ_BITS})"
+    " FROM sessions AS head WHERE session_id = ?"
+)
+_INSERT = (
+    f"INSERT INTO entries ({ENTRY_COLUMNS}) VALUES (?, ?, ?, ?, ?)"
+    f" ON CONFLICT (place >> {SEQ_BITS}, key) DO NOTHING"
+)
+
+
+def create(record: SessionRecord) -> Work:
+    """A new session; StoreError when the id is taken.
+
+    Carried out again, it finds what it made: a failure may be reported although the commit was made.
+    """
+    row = (
+        record.session_id,
+        record.cwd,
+        record.created_at,
+        record.updated_at,
+        record.title,
+        record.state,
+    )
+
+    again = False
+
+    def work(connection: sqlite3.Connection) -> None:
+        nonlocal again
+        repeated, again = again, True
+        if not connection.execute(_CREATE, row).rowcount and not (repeated and _is_there(connection, record)):
+            raise id_taken(record.session_id)
+
+    return work
+
+
+def append(
+    session_id: str,
+    entries: Sequence[StoredEntry],
+    head: HeadChange,
+    lease: Lease | None = None,
+    now: float = 0.0,
+) -> Work:
+    """Add entries behind the last one, skipping keys that are there; StoreError without the session.
+
+    lease: must still be had at `now`, seconds since 1970.
+    """
+    kept = tuple(entries)
+
+    def work(connection: sqlite3.Connection) -> None:
+        found = connection.execute(_LAST_PLACE, (session_id,)).fetchone()
+        if found is None:
+            raise no_session(session_id)
+        if lease is not None:
+            check_in(connection, found[0] >> SEQ_BITS, lease, now)
+        place = found[0] + 1
+        for entry in kept:
+            if place & LAST_SEQ == 0:
+                raise StoreError(f"the session {session_id!r} is full: it holds no more entries")
+            row = (place, entry.turn_id, entry.key, entry.kind, entry.payload)
+            place += connection.execute(_INSERT, row).rowcount
+        if head != UNCHANGED:
+            connection.execute(_UPDATE, (*head, session_id))
+
+    return work
+
+
+def fork(record: SessionRecord, source_id: str, up_to: int) -> Work:
+    """A new session with a copy of the source's first entries, see the port. Repeated, as `create`."""
+    make = create(record)
+    again = False
+
+    def work(connection: sqlite3.Connection) -> None:
+        nonlocal again
+        repeated, again = again, True
+        if repeated and _is_there(connection, record):
+            return
+        source = connection.execute(_NUMBER, (source_id,)).fetchone()
+        if source is None:
+            raise no_source(source_id)
+        if connection.execute(_NUMBER, (record.session_id,)).fetchone():
+            raise fork_taken(record.session_id)
+        make(connection)
+        number = connection.execute(_NUMBER, (record.session_id,)).fetchone()[0]
+        connection.execute(_COPY, (number, source[0], min(max(up_to, 0), LAST_SEQ)))
+
+    return work
+
+
+def _is_there(connection: sqlite3.Connection, record: SessionRecord) -> bool:
+    found = connection.execute(_HEAD, (record.session_id,)).fetchone()
+    return found is not None and SessionRecord(*found) == record
+
+
+def nothing(_connection: sqlite3.Connection) -> None:
+    """No change: proves that the file can be opened and written."""
+
+
+def check_file(connection: sqlite3.Connection) -> None:
+    """Read every page; sqlite3.DatabaseError when one is damaged."""
+    found = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+    if found != "ok":
+        error = sqlite3.DatabaseError(str(found).replace("\n", " "))
+        error.sqlite_errorcode = sqlite3.SQLITE_CORRUPT
+        raise error
+
+
+AT_ONCE = 20
+"""Sessions that one transaction of a purge removes: others want to write too."""
+
+_OLD = (
+    "SELECT number FROM sessions WHERE updated_at < ? AND number NOT IN"
+    " (SELECT session FROM leases WHERE expires_at > ? AND expires_at <= ?) ORDER BY updated_at LIMIT ?"
+)
+
+
+def delete(connection: sqlite3.Connection, session_id: str, now: float) -> bool:
+    """Remove one session; False when there is none. now: seconds since 1970. Raises SessionBusy."""
+    found = connection.execute(_NUMBER, (session_id,)).fetchone()
+    if found is not None:
+        refuse_held(connection, found[0], session_id, now)
+        _remove(connection, found[0])
+    return found is not None
+
+
+def purge(connection: sqlite3.Connection, older_than: str, now: float) -> int:
+    """Remove some of the sessions that were last changed before that time; how many, 0 when none is left."""
+    numbers = connection.execute(_OLD, (older_than, now, now + FARTHEST_SECONDS, AT_ONCE)).fetchall()
+    for (number,) in numbers:
+        _remove(connection, number)
+    return len(numbers)
+
+
+def drop(connection: sqlite3.Connection, number: int) -> None:
+    """Leave nothing of a session's full-text index."""
+    connection.execute(f"DROP TABLE IF EXISTS recall_{number}")
+    connection.execute("DELETE FROM recalls WHERE session = ?", (number,))
+
+
+def _remove(connection: sqlite3.Connection, number: int) -> None:
+    drop(connection, number)
+    first = number << SEQ_BITS
+    connection.execute("DELETE FROM entries WHERE place BETWEEN ? AND ?", (first, first | LAST_SEQ))
+    connection.execute("DELETE FROM leases WHERE session = ?", (number,))
+    connection.execute("DELETE FROM sessions WHERE number = ?", (number,))

@@ -1,0 +1,234 @@
+"""The Store port over one SQLite file. Knows which thread does what; the SQL and the file are elsewhere."""
+
+import sqlite3
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from typing import TypeVar
+
+import trio
+
+from runtime.store.common.faults import StoreTrouble, TroubleKind, closed, decode
+from runtime.store.common.watching import Changed, Watchers
+from runtime.store.sqlite import queries, statements
+from runtime.store.sqlite.connection import translate
+from runtime.store.sqlite.file import Readers, StoreFile
+from runtime.store.sqlite.leases import Pulse, SqliteLeases
+from runtime.store.sqlite.queries import DamagedCells
+from runtime.store.sqlite.writer import Writer
+from runtime.store.sqlite.writer_jobs import GRACE_SECONDS, withstanding
+from runtime.values.stored import (
+    UNCHANGED,
+    HeadChange,
+    Hit,
+    Lease,
+    Leases,
+    SessionPage,
+    SessionRecord,
+    StoredEntry,
+)
+
+T = TypeVar("T")
+
+_READS_AT_ONCE = 4
+
+
+class SqliteStore:
+    """Opens its file at the first use. Several processes may use one file, for different sessions.
+
+    patience: seconds to wait for another program's lock before StoreTrouble. on_repair: told, in trio's
+    thread, when a damaged file was replaced by what could be read of it. clock: seconds since 1970, the same
+    for all processes that use the file. eager: begin to open the file in the background right away.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        on_repair: Callable[[str], None] = lambda _told: None,
+        patience: float = 5.0,
+        clock: Callable[[], float] = time.time,
+        eager: bool = False,
+    ) -> None:
+        self._on_repair = on_repair
+        self._clock = clock
+        self._file = StoreFile(path, patience=patience)
+        self._readers = Readers(self._file.open_reader)
+        pulse = Pulse(clock)
+        self._writer = Writer(
+            path,
+            open_file=self._file.open_writer,
+            repair=self._repair_file,
+            patience=patience,
+            pulse=pulse,
+        )
+        self.leases: Leases = SqliteLeases(self._write, pulse, clock)
+        self._repairs: deque[str] = deque()
+        self._limiter = trio.CapacityLimiter(_READS_AT_ONCE)
+        self._watchers = Watchers()
+        self._closed = False
+        if eager:
+            self._writer.warm_up()
+
+    async def create_session(self, record: SessionRecord) -> None:
+        """See the port."""
+        await self._write(statements.create(record))
+        self._watchers.tell(record.session_id)
+
+    async def session(self, session_id: str) -> SessionRecord | None:
+        """See the port."""
+        return await self._read(partial(queries.session, session_id=session_id))
+
+    async def list_sessions(self, *, cwd: str | None, cursor: str | None, limit: int) -> SessionPage:
+        """See the port."""
+        place = decode(cursor)
+        return await self._read(partial(queries.page, cwd=cwd, place=place, limit=limit))
+
+    async def append(
+        self,
+        session_id: str,
+        entries: Sequence[StoredEntry],
+        *,
+        head: HeadChange = UNCHANGED,
+        lease: Lease | None = None,
+    ) -> None:
+        """See the port."""
+        await self._write(statements.append(session_id, entries, head, lease, self._clock()))
+        self._watchers.tell(session_id)
+
+    async def entries(self, session_id: str, *, after: int = 0, limit: int = 500) -> list[StoredEntry]:
+        """See the port."""
+        return await self._read(partial(queries.entries, session_id=session_id, after=after, limit=limit))
+
+    async def position(self, session_id: str, key: str) -> int | None:
+        """See the port."""
+        return await self._read(partial(queries.position, session_id=session_id, key=key))
+
+    async def search(
+        self, session_id: str, query: str, *, limit: int, before_turn: str | None = None
+    ) -> list[Hit]:
+        """See the port."""
+        recall = import_module("runtime.store.sqlite.search_index")
+        sought = recall.Sought(session_id, query, limit, before_turn)
+        found: list[Hit] = await recall.search(self, self._read, self._write, sought)
+        return found
+
+    async def delete_session(self, session_id: str) -> bool:
+        """See the port."""
+        return await self._remove(partial(statements.delete, session_id=session_id, now=self._clock()))
+
+    async def fork_session(self, record: SessionRecord, source_id: str, *, up_to: int) -> None:
+        """See the port."""
+        await self._write(statements.fork(record, source_id, up_to))
+        self._watchers.tell(record.session_id)
+
+    async def purge(self, older_than: str) -> int:
+        """See the port."""
+        total = 0
+        some = partial(statements.purge, older_than=older_than, now=self._clock())
+        while removed := await self._remove(some):
+            total += removed
+        return total
+
+    @asynccontextmanager
+    async def watch(self) -> AsyncIterator[AsyncIterator[frozenset[str]]]:
+        """See the port. Other processes' changes are seen after a tenth of a second."""
+        self._refuse_when_closed()
+        await self._open()
+        # What it compared it has told: no look may be left half way.
+        look = partial(self._in_thread, to_the_end=True)
+        watch = import_module("runtime.store.sqlite.watch").SqliteWatch(look)
+        with self._watchers.joined() as watcher:
+            await watch.compare()
+            yield Changed(watcher, watch.look)
+
+    async def aclose(self) -> None:
+        """See the port."""
+        self._closed = True
+        self._watchers.end()
+        async with withstanding(GRACE_SECONDS):
+            # Readers first: the last connection to close tidies the write-ahead log away.
+            await trio.to_thread.run_sync(self._readers.pause, abandon_on_cancel=True)
+            self._readers.resume()
+            await self._writer.aclose()
+            self._file.close()
+
+    async def _write(self, work: statements.Work) -> None:
+        self._refuse_when_closed()
+        try:
+            await self._writer.run(work)
+        finally:
+            self._tell_repairs()
+
+    async def _remove(self, remove: Callable[[sqlite3.Connection], T]) -> T:
+        answers: list[T] = []
+
+        def work(connection: sqlite3.Connection) -> None:
+            answers[:] = [remove(connection)]
+
+        await self._write(work)
+        if answers[0]:
+            self._writer.wipe_log()
+        return answers[0]
+
+    async def _read(self, query: Callable[[sqlite3.Connection], T]) -> T:
+        self._refuse_when_closed()
+        opening = None if self._writer.is_open else await self._open()
+        try:
+            return await self._in_thread(query)
+        except DamagedCells as damage:
+            await self._mend(damage)
+            return await self._in_thread(partial(queries.whatever_became_of_it, query))
+        except StoreTrouble as trouble:
+            if trouble.kind is not TroubleKind.CORRUPT:
+                raise opening or trouble from None
+        # The writer checks the whole file, which repairs it, and then there is one more try.
+        await self._write(statements.check_file)
+        return await self._in_thread(query)
+
+    async def _mend(self, damage: DamagedCells) -> None:
+        """Put damaged cells right and tell of it. Where nothing can be written they are read as they are."""
+
+        mending = import_module("runtime.store.sqlite.mend_cells")
+
+        def work(connection: sqlite3.Connection) -> None:
+            if told := mending.mend(connection, damage.page):
+                self._repairs.append(mending.mended_text(self._file.path, told))
+
+        with suppress(StoreTrouble):
+            await self._write(work)
+
+    async def _open(self) -> StoreTrouble | None:
+        """Create or update the file. What stops that need not stop a read: it is only returned."""
+        try:
+            await self._write(statements.nothing)
+        except StoreTrouble as trouble:
+            return trouble
+        return None
+
+    async def _in_thread(self, query: Callable[[sqlite3.Connection], T], *, to_the_end: bool = False) -> T:
+        try:
+            return await trio.to_thread.run_sync(
+                self._readers.run, query, limiter=self._limiter, abandon_on_cancel=not to_the_end
+            )
+        except (sqlite3.Error, UnicodeEncodeError) as error:
+            raise translate(error, self._file.path) from error
+
+    def _repair_file(self) -> None:
+        self._readers.pause()
+        try:
+            self._repairs.append(self._file.repair())
+        finally:
+            self._readers.resume()
+
+    def _tell_repairs(self) -> None:
+        while self._repairs:
+            self._on_repair(self._repairs.popleft())
+
+    def _refuse_when_closed(self) -> None:
+        if self._closed:
+            raise closed()
