@@ -28,13 +28,19 @@ LAZY_ALLOWED = {
     "acp_server/cli/": "each command loads only what it needs",
     "acp_server/config/": "only what the given files call for",
     "acp_server/app/app.py": "picks implementations by name",
+    "acp_server/acp/params.py": "content blocks, with the first prompt",
+    "acp_server/assembly/": "servers and trimmers, which most sessions have not",
+    "acp_server/commands/commands.py": "the look for models, when none is configured",
+    "acp_server/doctor/store.py": "the driver of a database, and what mends a file",
+    "acp_server/methods/v1/sessions.py": "the runtime, in a thread behind the answer",
+    "runtime/mcp/session_servers.py": "the SDK, in a thread: it takes a second",
+    "runtime/store/": "search, watching and repair, when they are asked for",
+    "schemas/acp/": "content blocks and MCP servers, when one is sent",
     "acp_server/methods/v1/table.py": "what a request is made of, when the model is tried",
     "acp_server/methods/versions.py": "the draft of ACP v2, for a client that asks for it",
     "runtime/__init__.py": "what a program asks for, and no more",
-    "runtime/store/sqlite/__init__.py": "what a program asks for, and no more",
     "runtime/providers/scripted/__init__.py": "what a program asks for, and no more",
     "runtime/tools/web/fetch_url.py": "the HTTP client, only when a page is fetched",
-    "runtime/store/opening.py": "opens the one store that is asked for",
 }
 # Who may open files without `runtime/values/file_access.py`, and why: everywhere else it could be a store's.
 OPENING_ALLOWED = {

@@ -5,7 +5,6 @@ one: a new session does not wait for the models of content blocks.
 """
 
 from collections.abc import Iterable, Mapping
-from importlib import import_module
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -44,7 +43,10 @@ def parse(model: type[M], params: object) -> M:
 def parse_prompt(params: object) -> Prompt:
     """Params of `session/prompt` as a `Prompt`. Raises InvalidParams, also for kinds not on offer."""
     parsed = parse(PromptParams, params)
-    text: str = import_module("acp_server.acp.prompt_text").prompt_text(parsed.prompt)
+    # Loaded here: what content blocks are made of is not needed before the first prompt.
+    from acp_server.acp.prompt_text import prompt_text
+
+    text = prompt_text(parsed.prompt)
     blocks = tuple(
         block.model_dump(mode="json", by_alias=True, exclude_none=True, exclude_unset=True)
         for block in parsed.prompt

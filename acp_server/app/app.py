@@ -6,7 +6,6 @@ on first use: start-up pays for nothing that the next answer does not need.
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -16,7 +15,7 @@ from acp_server.assembly.providers_and_stores import Providers, Stores
 from acp_server.config.load import for_session, load_user_config
 from acp_server.config.paths import here
 from acp_server.config.settings import Options, SessionConfig
-from runtime.providers.catalog import ProviderSettings
+from runtime.providers.settings import ProviderSettings
 from runtime.values.errors import InvalidParams, ResourceNotFound
 from runtime.values.ids_and_time import new_id, utc_now
 from runtime.values.stored import SessionRecord, Store
@@ -180,8 +179,9 @@ class App:
     @property
     def live(self) -> "Live":
         """The half of the server that an open session needs, imported at its first use."""
-        made: Live = import_module("acp_server.app.open_sessions").Live(self.env, self.edition)
-        return made
+        from acp_server.app.open_sessions import Live
+
+        return Live(self.env, self.edition)
 
     # ------------------------------------------------------------ what sessions share
 

@@ -27,7 +27,7 @@ from runtime.conversation.load_and_fork import copy_session, read_state, readabl
 from runtime.conversation.switch_model import Switching, choice_of
 from runtime.embed.silent_client import BareClient
 from runtime.ports import Client, Provider
-from runtime.providers.catalog import ProviderSettings
+from runtime.providers.settings import ProviderSettings
 from runtime.session.session import Session
 from runtime.transcript.usage import stored_totals
 from runtime.values.errors import ConfigError, NoModelConfigured

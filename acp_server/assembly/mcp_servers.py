@@ -2,7 +2,6 @@
 
 import os
 from collections.abc import Callable, Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -29,10 +28,10 @@ def session_fleet(
     servers = settings.for_session(tuple(map(of_client, named)))
     if not servers:
         return None
-    made: Fleet = import_module("runtime.mcp.session_servers").fleet(
-        servers, settings, Surroundings(cwd, roots, os.environ)
-    )
-    return made
+    # Loaded here: most sessions have no server.
+    from runtime.mcp.session_servers import fleet
+
+    return fleet(servers, settings, Surroundings(cwd, roots, os.environ))
 
 
 def of_client(server: "McpServer") -> ServerSettings:

@@ -12,7 +12,7 @@ import trio
 from acp_server.config.secrets import KeyedEnviron
 from runtime.ports import Provider
 from runtime.providers import catalog
-from runtime.providers.catalog import ProviderSettings
+from runtime.providers.settings import ProviderSettings
 from runtime.store.opening import open_store
 from runtime.values.errors import ProviderError, ProviderErrorKind
 from runtime.values.model import ModelRequest, Segment

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from acp_server.config.layers import printable
 from acp_server.config.settings import ModelConfig, SessionConfig
-from runtime.providers.catalog import levels, with_level
+from runtime.providers.settings import levels, with_level
 from runtime.values.errors import InvalidParams
 from runtime.values.profiles import MODE, MODEL, PROFILE, THOUGHT_LEVEL, Choice, Offer, Value
 

@@ -4,7 +4,6 @@ import re
 from collections.abc import Awaitable, Callable, Collection
 from dataclasses import dataclass
 from functools import cache
-from importlib import import_module
 from pathlib import Path
 
 from acp_server.assembly import session_options as offers
@@ -14,11 +13,11 @@ from runtime.history.rows.token_counter import SightlessCounter, TokenCounter, t
 from runtime.permission.modes import Permission
 from runtime.permission.rules import parse_allow, parse_rule
 from runtime.ports import ContextTrimmer, Provider, Tool
-from runtime.providers.catalog import ProviderSettings
+from runtime.providers.settings import ProviderSettings
 from runtime.setup.redaction import Redaction
 from runtime.setup.session_setup import Alternative, Setup, Summariser
 from runtime.tools import catalog
-from runtime.tools.catalog import ToolSettings
+from runtime.tools.arguments import ToolSettings
 from runtime.values.errors import NoModelConfigured
 from runtime.values.profiles import Choice, Offer, Route
 
@@ -86,11 +85,9 @@ def _trimmer(config: SessionConfig, provider: ProviderOf) -> ContextTrimmer | No
     if context is None:
         return None
     # Few bound their turns from inside, and every session waits for this module.
-    catalog = import_module("runtime.trimming.catalog")
-    made: ContextTrimmer = catalog.trimmer_of(
-        context, profile.trim_slack_ratio, _summariser(config, context.model, provider)
-    )
-    return made
+    from runtime.trimming.catalog import trimmer_of
+
+    return trimmer_of(context, profile.trim_slack_ratio, _summariser(config, context.model, provider))
 
 
 def _permission(settings: PermissionSettings) -> Permission:

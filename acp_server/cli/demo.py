@@ -3,7 +3,7 @@
 import argparse
 from pathlib import Path
 
-from acp_server.cli.main import described
+from acp_server.cli.output import described
 from acp_server.config.paths import here
 
 

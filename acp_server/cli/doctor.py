@@ -13,8 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 
-from acp_server.cli.main import described
-from acp_server.cli.output import say, say_json
+from acp_server.cli.output import described, say, say_json
 from acp_server.config.paths import absolute, here
 from acp_server.config.settings import add_options, options_of
 from acp_server.doctor.finding import Finding, Place, Read

@@ -17,8 +17,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import NamedTuple
 
-from acp_server.cli.main import described
-from acp_server.cli.output import say
+from acp_server.cli.output import described, say
 from runtime.values.errors import WholeturnError
 
 COMMAND = "wholeturn"

@@ -5,13 +5,11 @@ import os
 import sys
 from collections.abc import Sequence
 from functools import partial
-from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
 from acp_server.assembly.extras import installing, is_installed
-from acp_server.cli.main import described
-from acp_server.cli.output import printing
+from acp_server.cli.output import described, printing
 from acp_server.config.load import for_session, load_user_config
 from acp_server.config.paths import absolute, data_dir, here
 from acp_server.config.settings import GatewaySettings, add_options, options_of
@@ -43,7 +41,8 @@ def run(given: argparse.Namespace) -> int:
     options = options_of(given)
     settings = chosen(for_session(load_user_config(options, os.environ), Path(here())).gateway, given)
     check_address(settings, insecure=given.insecure_address)
-    tokens = import_module("acp_server.gateway.token")
+    from acp_server.gateway import token as tokens
+
     path = data_dir(os.environ) / tokens.FILE
     token, made = tokens.read_or_make(path)
     # Loaded here: they are the whole server.
@@ -75,8 +74,9 @@ def check_address(settings: GatewaySettings, *, insecure: bool) -> None:
     """Refuse what would send the token and all that is said through a network in the clear."""
     if settings.tls_cert or insecure:
         return
-    addresses = import_module("acp_server.gateway.guard")
-    if not addresses.is_loopback(settings.host):
+    from acp_server.gateway.guard import is_loopback
+
+    if not is_loopback(settings.host):
         raise ConfigError(
             f"gateway: {settings.host} can be reached from outside of this machine: give it a certificate "
             "(--tls-cert, --tls-key), put a reverse proxy with TLS in front of 127.0.0.1, or, in a network "

@@ -6,8 +6,7 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from acp_server.cli.main import described
-from acp_server.cli.output import printing
+from acp_server.cli.output import described, printing
 from acp_server.config.paths import short
 from runtime.providers.local.model_files import DEFAULT_MODEL, KNOWN, locate, missing, models_dir, pulled
 from runtime.values.errors import WholeturnError

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from acp_server.cli.main import described
+from acp_server.cli.output import described
 from acp_server.config.layers import printable
 from acp_server.config.paths import absolute, answers_dir, here
 from runtime.permission.remembered_answers import Answer, all_answers, forget

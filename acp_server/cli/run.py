@@ -13,8 +13,7 @@ import trio
 
 from acp_server.acp.trim_updates import trim_facts
 from acp_server.app.app import App
-from acp_server.cli.main import described
-from acp_server.cli.output import OutputLost, printing
+from acp_server.cli.output import OutputLost, described, printing
 from acp_server.cli.stored_sessions import Wanted, session_of
 from acp_server.commands.commands import HANDLERS
 from acp_server.config.paths import absolute, here

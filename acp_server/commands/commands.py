@@ -5,7 +5,6 @@ Knows the command table; the answers are shown like any reply and are no part of
 
 import os
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from importlib import import_module
 
 from acp_server.assembly.mcp_servers import show_no_servers
 from acp_server.commands.context_commands import pin_turn, show_context, show_goal
@@ -61,8 +60,9 @@ def is_command(text: str) -> bool:
 async def no_model(talk: Conversation) -> str:
     """What to set so that a model answers, the nearest option first."""
     # Loaded here: it probes ports, and nobody with a model needs it.
-    detect = import_module("runtime.providers.detect")
-    found = await detect.detect(os.environ)
+    from runtime.providers.detect import detect
+
+    found = await detect(os.environ)
     return advice([(option.title, option.toml) for option in found], str(user_file(os.environ)))
 
 

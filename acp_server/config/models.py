@@ -15,7 +15,7 @@ from acp_server.config.settings import ModelConfig
 from runtime.values.profiles import Route, route_window
 
 if TYPE_CHECKING:  # the schema is not loaded by a start without any setting
-    from runtime.providers.catalog import ProviderSettings
+    from runtime.providers.settings import ProviderSettings
     from runtime.values.model import Price
     from schemas.config import AgentSection, ModelSection, ProviderSection
 
@@ -88,7 +88,7 @@ def _started_with(section: ProviderSection) -> int | None:
     """The window that a model in this process is started with, when none is stated; None for other kinds."""
     if section.get("kind") != "local":
         return None
-    from runtime.providers.catalog import LOCAL_WINDOW
+    from runtime.providers.settings import LOCAL_WINDOW
 
     n_ctx = section.get("options", {}).get("n_ctx")
     return n_ctx if isinstance(n_ctx, int) else LOCAL_WINDOW
@@ -148,7 +148,7 @@ def _settings(merged: Merged, route: Route) -> ProviderSettings:
     key: Key = ("providers", route.provider)
     section = cast("ProviderSection", table(merged.tree, *key))
     # Only a start with a provider needs it, and then the provider needs it anyway.
-    from runtime.providers.catalog import ProviderSettings
+    from runtime.providers.settings import ProviderSettings
 
     options = dict(section.get("options", {}))
     if "script" in section:

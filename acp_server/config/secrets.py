@@ -10,7 +10,6 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from importlib import import_module
 from pathlib import Path
 from typing import Protocol, cast
 
@@ -164,7 +163,8 @@ def forget_key(env: Mapping[str, str], variable: str) -> bool:
 def _keyring() -> Keyring | None:
     """The system's keyring; None without the library, and where it has no safe place to offer."""
     try:
-        library = import_module("keyring")
+        import keyring as library
+
         usable = library.get_keyring().priority >= 1
     except Exception:  # noqa: BLE001 - looking for a keyring must never be what fails
         return None

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from acp_server.acp.client_options import AcpSettings
     from runtime.mcp.settings import McpSettings
     from runtime.permission.modes import ModeId
-    from runtime.providers.catalog import ProviderSettings
+    from runtime.providers.settings import ProviderSettings
     from runtime.values.model import Price
     from runtime.values.profiles import Profile, Route
 

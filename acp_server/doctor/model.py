@@ -8,8 +8,8 @@ from acp_server.assembly.providers_and_stores import try_once
 from acp_server.config.secrets import KeyedEnviron, is_stored, showable
 from acp_server.doctor.finding import Finding, Read
 from runtime.providers import catalog
-from runtime.providers.catalog import ProviderSettings
 from runtime.providers.local.model_files import missing, models_dir
+from runtime.providers.settings import ProviderSettings
 from runtime.values.errors import (
     AuthRequired,
     ConfigError,

@@ -10,7 +10,6 @@ import sqlite3
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -50,15 +49,16 @@ def check_server(address: str) -> Finding:
     """Whether sessions can be kept there."""
     shown = masked(address)
     try:
-        driver = import_module("psycopg")
-        # Beside the driver, which it needs.
-        known = import_module("runtime.store.postgres.schema").SCHEMA_VERSION
+        import psycopg as driver
+
+        from runtime.store.postgres.schema import SCHEMA_VERSION as known
     except ImportError:
         mend = f"Install it: {installing('postgres')}"
         return Finding("store", "bad", f"The driver for {shown} is not installed.", mend)
     try:
         with closing(driver.connect(address, connect_timeout=SERVER_PATIENCE)) as connection:
-            seen = Seen(*connection.execute(_LOOK).fetchone())
+            row = connection.execute(_LOOK).fetchone()
+            seen = Seen(*(row or ()))
             return judged(seen, _version(connection, seen), known, shown)
     except Exception as error:  # noqa: BLE001 - a driver's failure is a finding, whatever it is
         said = scrubbed(" ".join(str(error).split()), address) or type(error).__name__
@@ -154,7 +154,8 @@ def _is_repaired(path: Path) -> bool:
     """Whether somebody holds the store alone. Takes a shared lock for a moment, of a file that is there."""
     if sys.platform == "win32":
         return False
-    fcntl = import_module("fcntl")
+    import fcntl
+
     try:
         with opened(f"{path}.lock") as descriptor:
             fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -213,7 +214,8 @@ def _judged(path: Path, shown: str) -> Finding:
 
 def _damaged(connection: sqlite3.Connection, whole: bool) -> str:
     """The rows with damaged cells. whole: look at the steps too, not at the sessions' heads alone."""
-    mending = import_module("runtime.store.sqlite.mend_cells")
+    from runtime.store.sqlite import mend_cells as mending
+
     rows = [mending.named_head(row) for row in mending.damaged_heads(connection)]
     if whole:
         rows += [mending.named_entry(row) for row in mending.damaged_entries(connection)]

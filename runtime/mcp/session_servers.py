@@ -9,8 +9,6 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from functools import partial
-from importlib import import_module
-from typing import cast
 
 import trio
 
@@ -175,7 +173,12 @@ async def _connected(
     surroundings: Surroundings, server: ServerSettings, wake: Callable[[], None]
 ) -> AsyncIterator[Link]:
     """A connection; the SDK behind it is imported in a thread, as that takes a second."""
-    module = await trio.to_thread.run_sync(import_module, "runtime.mcp.connection", abandon_on_cancel=True)
-    connect = cast("Callable[..., Connect]", module.connect)
+    connect = await trio.to_thread.run_sync(_sdk, abandon_on_cancel=True)
     async with connect(surroundings)(server, wake) as link:
         yield link
+
+
+def _sdk() -> "Callable[[Surroundings], Connect]":
+    from runtime.mcp.connection import connect
+
+    return connect

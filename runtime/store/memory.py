@@ -3,7 +3,6 @@
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from importlib import import_module
 
 import trio
 
@@ -114,9 +113,9 @@ class MemoryStore:
         self, session_id: str, query: str, *, limit: int, before_turn: str | None = None
     ) -> list[Hit]:
         """See the port."""
-        scan = import_module("runtime.store.common.search")
-        found: list[Hit] = await scan.search(self, session_id, query, limit, before_turn)
-        return found
+        from runtime.store.common.search import search
+
+        return await search(self, session_id, query, limit, before_turn)
 
     async def delete_session(self, session_id: str) -> bool:
         """See the port."""

@@ -166,3 +166,14 @@ def _property(parameter: Parameter) -> dict[str, object]:
     if parameter.maximum is not None:
         made["maximum"] = parameter.maximum
     return made
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSettings:
+    """withheld: variables that no command gets, since our own keys stand in them.
+
+    private_addresses: fetch_url may reach this machine and the local network.
+    """
+
+    withheld: frozenset[str] = frozenset()
+    private_addresses: bool = False

@@ -1,27 +1,12 @@
-"""Which tools there are, by name. A tool's module is imported when the tool is first asked for.
-
-What of the configuration tools need. A frozen value; knows no key of any file.
-"""
+"""Which tools there are, by name. A tool's module is imported when the tool is first asked for."""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from importlib import import_module
 from typing import cast
 
 from runtime.ports import Tool
+from runtime.tools.arguments import ToolSettings
 from runtime.values.errors import ConfigError
-
-
-@dataclass(frozen=True, slots=True)
-class ToolSettings:
-    """withheld: variables that no command gets, since our own keys stand in them.
-
-    private_addresses: fetch_url may reach this machine and the local network.
-    """
-
-    withheld: frozenset[str] = frozenset()
-    private_addresses: bool = False
-
 
 _FACTORIES = {
     "read_file": ("runtime.tools.files.read_file", "ReadFile"),

@@ -1,39 +1,19 @@
 """Which trimmers there are, by name. One's own comes by an entry point or as `package.module:factory`.
 
-What a context trimmer is made with, and its compact form `strategy:max_tokens/keep_last`. Pure.
+Also its compact form, `strategy:max_tokens/keep_last`.
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import cast
 
 from runtime.ports import ContextTrimmer
-from runtime.setup.session_setup import Summary
+from runtime.trimming.round_trimmers import COUNT, SUMMARIZE, TOKEN_BUDGET, Summarise, TrimmerSettings
 from runtime.values.errors import ConfigError
 from runtime.values.profiles import BUILT_IN_CONTEXTS, LoopContext
 
-Summarise = Callable[[str, str], Awaitable[Summary]]
-"""Asks a model: instructions, then the text that they are about. Raises ProviderError."""
-
-COUNT, TOKEN_BUDGET, SUMMARIZE = BUILT_IN_CONTEXTS
 FORMS = "count:KEEP_LAST, token-budget:MAX_TOKENS, summarize:MAX_TOKENS/KEEP_LAST"
-
-
-@dataclass(frozen=True, slots=True)
-class TrimmerSettings:
-    """What a factory gets. keep_last: newest rounds; max_tokens: of rounds alone; 0 where it is not set.
-
-    slack: share of the limit that a trim frees beyond it, so that the next one is rare. options: whatever the
-    settings say for a strategy of one's own. summarise: asks the model, None where there is none to ask.
-    """
-
-    keep_last: int = 0
-    max_tokens: int = 0
-    slack: float = 0.0
-    options: Mapping[str, object] = field(default_factory=dict)
-    summarise: Summarise | None = None
 
 
 def parse_descriptor(text: str) -> LoopContext:

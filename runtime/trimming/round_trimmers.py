@@ -3,15 +3,37 @@
 The trimmer that folds old rounds into one whose results hold a summary of all of them.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 import trio
 
 from runtime.history.rows.collapse import truncate_tool_result
 from runtime.history.rows.tool_rounds import Iteration, TrimView, iteration_tokens
-from runtime.trimming.catalog import COUNT, SUMMARIZE, TOKEN_BUDGET, Summarise, TrimmerSettings
+from runtime.setup.session_setup import Summary
 from runtime.values.errors import ConfigError, WholeturnError
+from runtime.values.profiles import BUILT_IN_CONTEXTS
+
+Summarise = Callable[[str, str], Awaitable[Summary]]
+"""Asks a model: instructions, then the text that they are about. Raises ProviderError."""
+
+
+COUNT, TOKEN_BUDGET, SUMMARIZE = BUILT_IN_CONTEXTS
+
+
+@dataclass(frozen=True, slots=True)
+class TrimmerSettings:
+    """What a factory gets. keep_last: newest rounds; max_tokens: of rounds alone; 0 where it is not set.
+
+    slack: share of the limit that a trim frees beyond it, so that the next one is rare. options: whatever the
+    settings say for a strategy of one's own. summarise: asks the model, None where there is none to ask.
+    """
+
+    keep_last: int = 0
+    max_tokens: int = 0
+    slack: float = 0.0
+    options: Mapping[str, object] = field(default_factory=dict)
+    summarise: Summarise | None = None
 
 
 def first_kept(weights: Sequence[int], limit: int, slack: float) -> int:

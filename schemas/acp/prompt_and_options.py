@@ -3,7 +3,6 @@
 The models of content blocks are loaded with the first prompt.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Annotated
 
 from pydantic import BeforeValidator, Strict
@@ -17,7 +16,9 @@ if TYPE_CHECKING:
 else:
 
     def _blocks(value: object) -> object:
-        return import_module("schemas.acp.content").BLOCKS.validate_python(value)
+        from schemas.acp.content import BLOCKS
+
+        return BLOCKS.validate_python(value)
 
     ContentBlocks = Annotated[tuple[object, ...], BeforeValidator(_blocks)]
 

@@ -3,7 +3,6 @@
 `session/new` is on the way to the first answer, so MCP server models are loaded when a server is named.
 """
 
-from importlib import import_module
 from typing import TYPE_CHECKING, Annotated
 
 from pydantic import BeforeValidator
@@ -20,7 +19,9 @@ else:
     def _servers(value: object) -> object:
         if value is None or value == []:
             return ()
-        return import_module("schemas.acp.mcp").SERVERS.validate_python(value)
+        from schemas.acp.mcp import SERVERS
+
+        return SERVERS.validate_python(value)
 
     McpServers = Annotated[tuple[object, ...], BeforeValidator(_servers)]
 

@@ -6,8 +6,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from runtime.ports import Provider
-from runtime.providers.catalog import ProviderSettings
 from runtime.providers.local.provider import LocalProvider
+from runtime.providers.settings import ProviderSettings
 from tests.contracts.plans import Plan
 from tests.runtime.providers.local.fake_llama import FakeServer, error_event, text_event, usage_event
 

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 
 from runtime.ports import Provider
 from runtime.providers.anthropic.provider import AnthropicProvider
-from runtime.providers.catalog import ProviderSettings
 from runtime.providers.http.client import HttpProvider
 from runtime.providers.ollama.provider import OllamaProvider
 from runtime.providers.openai_chat.provider import OpenAIProvider
 from runtime.providers.openai_responses.provider import ResponsesProvider
 from runtime.providers.scripted.provider import ScriptedProvider
 from runtime.providers.scripted.script import Reply, Script, ScriptedCall, ScriptedFault
+from runtime.providers.settings import ProviderSettings
 from runtime.values.model import StopReason, UsagePart
 from tests.support.fakes_llm import Canned, fake_server, sse, text_event
 

@@ -151,7 +151,7 @@ def descriptor_use(call: ast.Call) -> str:
 
 
 def hand_opened(source: str) -> list[str]:
-    """Files that are opened by name, and databases connected to, without asking `runtime/values/file_access.py`."""
+    """Files opened by name, and databases connected to, without asking `runtime/values/file_access.py`."""
     return [
         f"line {node.lineno}: {use}"
         for node in ast.walk(ast.parse(source))

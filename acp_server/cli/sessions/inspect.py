@@ -10,8 +10,7 @@ from pathlib import Path
 import trio
 
 from acp_server.app.open_sessions import viewed
-from acp_server.cli.main import described
-from acp_server.cli.output import say, say_json
+from acp_server.cli.output import described, say, say_json
 from acp_server.cli.stored_sessions import found, opened
 from acp_server.commands.context_commands import first_numbers, meter_lines, meter_of
 from acp_server.config.load import for_session, load_user_config

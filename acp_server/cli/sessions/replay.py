@@ -10,8 +10,7 @@ from dataclasses import dataclass
 
 import trio
 
-from acp_server.cli.main import described
-from acp_server.cli.output import printing
+from acp_server.cli.output import described, printing
 from acp_server.cli.stored_sessions import found, opened
 from acp_server.config.settings import add_options, options_of
 from runtime.replay.replay import Difference, Remade

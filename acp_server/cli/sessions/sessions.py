@@ -15,8 +15,7 @@ from typing import BinaryIO, cast
 
 import trio
 
-from acp_server.cli.main import described
-from acp_server.cli.output import printing, say, say_json
+from acp_server.cli.output import described, printing, say, say_json
 from acp_server.cli.stored_sessions import found, line_of, opened, warn_unreadable
 from acp_server.config.paths import absolute, here
 from acp_server.config.settings import add_options, options_of

@@ -15,8 +15,7 @@ from typing import Any
 
 import trio
 
-from acp_server.cli.main import described
-from acp_server.cli.output import printing
+from acp_server.cli.output import described, printing
 from acp_server.cli.sessions.sessions import source
 from acp_server.cli.stored_sessions import found, opened
 from acp_server.config.load import for_session, load_user_config

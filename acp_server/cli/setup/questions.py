@@ -16,8 +16,8 @@ from acp_server.config.layers import Key, Tree, subtree
 from acp_server.config.merge import IMPLIED_AGENT, default_agent, hint
 from acp_server.config.secrets import is_stored
 from acp_server.config.writing import Wanted
-from runtime.providers.catalog import ProviderSettings
 from runtime.providers.detect import HOSTED, LOCAL, LOOPBACK, Found, ask_models, read_models
+from runtime.providers.settings import ProviderSettings
 from runtime.values.errors import InvalidParams, InvalidRequest
 from runtime.values.profiles import PRESETS
 

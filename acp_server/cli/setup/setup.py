@@ -15,7 +15,7 @@ from typing import get_args
 import trio
 
 from acp_server.assembly.providers_and_stores import try_once
-from acp_server.cli.main import described
+from acp_server.cli.output import described
 from acp_server.cli.setup.questions import (
     CUSTOM,
     VENDORS,

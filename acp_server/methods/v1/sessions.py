@@ -6,7 +6,6 @@ The ways back into a stored session beside `session/load`: resume, and a copy of
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from importlib import import_module
 from pathlib import Path
 
 import trio
@@ -46,10 +45,14 @@ def new(app: App, params: Mapping[str, object]) -> Later:
 
     async def then() -> None:
         # In a thread, so that what the client sends meanwhile is heard.
-        await trio.to_thread.run_sync(import_module, "acp_server.app.open_sessions")
+        await trio.to_thread.run_sync(_load_runtime)
         await make_ready(app, made[0])
 
     return Later(run, then)
+
+
+def _load_runtime() -> None:
+    import acp_server.app.open_sessions  # noqa: F401
 
 
 def load(app: App, params: Mapping[str, object]) -> Later:

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 
 from runtime.providers.anthropic.events import MessagesDecoder
 from runtime.providers.anthropic.request import LEAST_THINKING, MAX_TOKENS, OWN_MEMBERS, BodyShape, BodyWriter
-from runtime.providers.catalog import ProviderSettings
 from runtime.providers.http.client import Dialect, HttpProvider
 from runtime.providers.http.client import warm as warm
 from runtime.providers.http.settings import (
@@ -23,6 +22,7 @@ from runtime.providers.http.settings import (
     tokens,
 )
 from runtime.providers.http.settings import endpoint as http_endpoint
+from runtime.providers.settings import ProviderSettings
 
 DEFAULT_BASE_URL = "https://api.anthropic.com"
 VERSION = "2023-06-01"

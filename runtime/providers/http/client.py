@@ -16,7 +16,6 @@ from functools import cache
 
 import httpx2
 
-from runtime.providers.catalog import ProviderSettings
 from runtime.providers.errors.failures import Peer, parse_retry_after, status_failure
 from runtime.providers.http.answer import Answer, broken, error_body
 from runtime.providers.http.connection import Body
@@ -24,6 +23,7 @@ from runtime.providers.http.decoding import Decoder
 from runtime.providers.http.event_stream import ReplyReader
 from runtime.providers.http.settings import Endpoint
 from runtime.providers.http.transport import KeepAliveTransport
+from runtime.providers.settings import ProviderSettings
 from runtime.values.errors import AuthRequired, ProviderErrorKind
 from runtime.values.model import ModelRequest, Part
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
-from runtime.providers.catalog import ProviderSettings, check_options
+from runtime.providers.settings import ProviderSettings, check_options
 from schemas.version import __version__
 
 IDLE_SECONDS = 120.0

@@ -17,7 +17,6 @@ from functools import partial
 import orjson
 import trio
 
-from runtime.providers.catalog import LOCAL_WINDOW, ProviderSettings
 from runtime.providers.errors.failures import Peer, status_failure
 from runtime.providers.http.decoding import Decoder, table
 from runtime.providers.http.settings import Check, as_table, chosen, flag, members, tokens
@@ -33,6 +32,7 @@ from runtime.providers.local.model_files import DEFAULT_MODEL, locate, missing, 
 from runtime.providers.local.thread_events import Run
 from runtime.providers.openai_chat.events import ChatDecoder
 from runtime.providers.openai_chat.request import OWN_MEMBERS, BodyShape, BodyWriter
+from runtime.providers.settings import LOCAL_WINDOW, ProviderSettings
 from runtime.values.errors import ConfigError
 from runtime.values.model import ModelRequest, Part
 

@@ -7,13 +7,13 @@ import os
 from collections.abc import Mapping
 from dataclasses import replace
 
-from runtime.providers.catalog import ProviderSettings
 from runtime.providers.http.client import Dialect, HttpProvider
 from runtime.providers.http.client import warm as warm
 from runtime.providers.http.settings import Check, Endpoint, as_table, chosen, members, seconds
 from runtime.providers.http.settings import endpoint as http_endpoint
 from runtime.providers.ollama.events import LineReader, OllamaDecoder
 from runtime.providers.ollama.request import OWN_MEMBERS, OWN_OPTIONS, BodyShape, BodyWriter
+from runtime.providers.settings import ProviderSettings
 from runtime.values.errors import ProviderErrorKind
 
 DEFAULT_BASE_URL = "http://127.0.0.1:11434"

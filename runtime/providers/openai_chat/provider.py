@@ -6,13 +6,13 @@ What a `kind = "openai"` section means, checked once: pure. Knows no HTTP client
 import os
 from collections.abc import Mapping
 
-from runtime.providers.catalog import ProviderSettings
 from runtime.providers.http.client import Dialect, HttpProvider
 from runtime.providers.http.client import warm as warm
 from runtime.providers.http.settings import Check, Endpoint, as_table, behind, chosen, flag, members, seconds
 from runtime.providers.http.settings import endpoint as http_endpoint
 from runtime.providers.openai_chat.events import ChatDecoder
 from runtime.providers.openai_chat.request import OWN_MEMBERS, BodyShape, BodyWriter
+from runtime.providers.settings import ProviderSettings
 
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
 PATH = "/chat/completions"

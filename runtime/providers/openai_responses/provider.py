@@ -6,13 +6,13 @@ What a `kind = "openai_responses"` section means, checked once: pure. Knows no H
 import os
 from collections.abc import Mapping
 
-from runtime.providers.catalog import ProviderSettings
 from runtime.providers.http.client import Dialect, HttpProvider
 from runtime.providers.http.client import warm as warm
 from runtime.providers.http.settings import Check, Endpoint, as_table, behind, chosen, flag, members, seconds
 from runtime.providers.http.settings import endpoint as http_endpoint
 from runtime.providers.openai_responses.events import ResponsesDecoder
 from runtime.providers.openai_responses.request import OWN_MEMBERS, BodyShape, BodyWriter
+from runtime.providers.settings import ProviderSettings
 
 DEFAULT_BASE_URL = "https://api.openai.com/v1"
 

@@ -13,10 +13,10 @@ from pathlib import Path
 import orjson
 import trio
 
-from runtime.providers.catalog import ProviderSettings, check_options
 from runtime.providers.errors.failures import Peer, failure, status_failure
 from runtime.providers.scripted.script import Reply, Script, ScriptedFault
 from runtime.providers.scripted.script_file import load_script
+from runtime.providers.settings import ProviderSettings, check_options
 from runtime.values.errors import ProviderError, ProviderErrorKind
 from runtime.values.model import (
     CallPart,

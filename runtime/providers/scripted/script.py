@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import orjson
 
-from runtime.providers.catalog import nearest
+from runtime.providers.settings import nearest
 from runtime.values.errors import ProviderErrorKind
 from runtime.values.model import StopReason, UsagePart
 

@@ -174,3 +174,10 @@ def scrubbed(text: str, address: str) -> str:
     for part in sorted(parts, key=len, reverse=True):
         text = text.replace(part, _HIDDEN)
     return text
+
+
+def text(cell: object) -> str:
+    """A cell of a column of text, as far as it can be read."""
+    if isinstance(cell, bytes):
+        return cell.decode("utf-8", "replace")
+    return cell if isinstance(cell, str) else "" if cell is None else str(cell)

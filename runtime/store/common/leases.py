@@ -7,9 +7,11 @@ The leases that this process holds, and those that it lost. Used by two threads;
 """
 
 import threading
-from typing import NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 from runtime.conversation.lease import is_gone, named
+from runtime.store.common.faults import text
 from runtime.values.errors import LeaseLost, SessionBusy
 from runtime.values.stored import Holder, Lease
 
@@ -18,6 +20,11 @@ LEASE_SECONDS = 20.0
 RENEW_SECONDS = 6.0
 FARTHEST_SECONDS = 24 * 3600.0
 """A lease that says that it ends later was never taken so: its row is damaged."""
+_SEPARATOR = "\x1f"
+_OWNER_FIELDS = 5
+_PID_DIGITS = 9
+_LAST_FENCE = 1 << 62
+"""One more must still be a number to SQLite."""
 
 
 class Held(NamedTuple):
@@ -76,6 +83,28 @@ def refuse_others(session_id: str, held: Held | None, mine: str, now: float) -> 
                 "holder": {"client": holder.client, "pid": holder.pid, "host": holder.host},
             },
         )
+
+
+def held_in(row: Sequence[Any]) -> Held | None:
+    """The lease of a row (fence, holder's id, owner, end). A row that says what cannot be is no lease: nobody
+    may be shut out of a session for good by a damaged one.
+    """
+    fence, holder_id, owner, expires_at = row
+    if type(fence) is not int or not 0 <= fence <= _LAST_FENCE:
+        return None
+    ends = expires_at if isinstance(expires_at, int | float) else 0.0
+    fields = text(owner).split(_SEPARATOR)
+    pid = fields[1] if len(fields) == _OWNER_FIELDS else ""
+    if not holder_id or not (pid.isdecimal() and len(pid) <= _PID_DIGITS):
+        return Held(fence, None, ends)
+    client, _, *rest = fields
+    return Held(fence, Holder(text(holder_id), client, int(pid), *rest), ends)
+
+
+def owner_of(holder: Holder) -> str:
+    """All of a holder but its id, as `held_in` reads it."""
+    fields = (holder.client, str(holder.pid), holder.host, holder.machine, holder.started)
+    return _SEPARATOR.join(field.replace(_SEPARATOR, " ") for field in fields)
 
 
 class HeldLeases:

@@ -5,11 +5,10 @@ from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any
 
-from runtime.store.common.leases import LEASE_SECONDS, RENEW_SECONDS, HeldLeases, taken
+from runtime.store.common.leases import LEASE_SECONDS, RENEW_SECONDS, HeldLeases, owner_of, taken
 from runtime.store.postgres.connections import Link
 from runtime.store.postgres.schema import Connection
 from runtime.store.postgres.statements import Clock, held_now, lock
-from runtime.store.sqlite.statements import owner_of
 from runtime.values.errors import StoreError
 from runtime.values.stored import Holder, Lease
 

@@ -10,9 +10,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from runtime.store.common.faults import Place, encode, fork_taken, id_taken, no_session, no_source
-from runtime.store.common.leases import Held, check, live_holder, refuse_others
+from runtime.store.common.leases import Held, check, held_in, live_holder, refuse_others
 from runtime.store.postgres.schema import CHANNEL, Connection
-from runtime.store.sqlite.statements import held_in
 from runtime.values.stored import HeadChange, Lease, SessionPage, SessionRecord, StoredEntry
 
 Clock = Callable[[], float] | None

@@ -7,7 +7,6 @@ does, who is held up by it for a moment at most; a read is left to itself when i
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from functools import partial
-from importlib import import_module
 from itertools import count
 from typing import TypeVar
 
@@ -15,6 +14,7 @@ import trio
 
 from runtime.store.common.faults import StoreTrouble, TroubleKind, closed, decode, masked
 from runtime.store.common.leases import LEASE_SECONDS
+from runtime.store.common.threads import Threads
 from runtime.store.common.watching import Changed, Watchers
 from runtime.store.postgres import statements as changes
 from runtime.store.postgres import statements as queries
@@ -22,7 +22,6 @@ from runtime.store.postgres.connections import CONNECTIONS, Link
 from runtime.store.postgres.leases import Heartbeat, PostgresLeases
 from runtime.store.postgres.schema import Connection
 from runtime.store.postgres.watch import PostgresWatch
-from runtime.store.threads import Threads
 from runtime.values.stored import (
     UNCHANGED,
     HeadChange,
@@ -110,10 +109,10 @@ class PostgresStore:
         self, session_id: str, query: str, *, limit: int, before_turn: str | None = None
     ) -> list[Hit]:
         """See the port."""
-        recall = import_module("runtime.store.postgres.search_index")
-        sought = recall.Sought(_id(session_id), query, limit, before_turn)
-        found: list[Hit] = await recall.search(self, self._read, self._write, sought)
-        return found
+        from runtime.store.postgres import search_index
+
+        sought = search_index.Sought(_id(session_id), query, limit, before_turn)
+        return await search_index.search(self, self._read, self._write, sought)
 
     async def delete_session(self, session_id: str) -> bool:
         """See the port."""

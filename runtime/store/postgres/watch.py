@@ -13,10 +13,10 @@ from typing import NamedTuple
 import psycopg
 import trio
 
+from runtime.store.common.threads import Threads
 from runtime.store.common.watching import Watcher
 from runtime.store.postgres.connections import Link, translate
 from runtime.store.postgres.schema import CHANNEL, Connection
-from runtime.store.threads import Threads
 from runtime.values.errors import StoreError
 
 _CHECK_SECONDS = 10.0

@@ -8,7 +8,6 @@ each other; sessions do not wait for one another.
 import math
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
-from importlib import import_module
 
 import trio
 
@@ -126,9 +125,9 @@ class ResilientStore:
         self._refuse_when_closed()
         if not self._backlog.kept(session_id):
             return await self._inner.search(session_id, query, limit=limit, before_turn=before_turn)
-        scan = import_module("runtime.store.common.search")
-        found: list[Hit] = await scan.search(self, session_id, query, limit, before_turn)
-        return found
+        from runtime.store.common.search import search
+
+        return await search(self, session_id, query, limit, before_turn)
 
     async def delete_session(self, session_id: str) -> bool:
         """See the port. Never pretended: raises StoreTrouble while the stored part cannot be removed."""

@@ -13,7 +13,6 @@ import sqlite3
 import sys
 import threading
 from collections.abc import Callable
-from importlib import import_module
 from pathlib import Path
 from typing import TypeVar
 
@@ -126,11 +125,10 @@ class StoreFile:
             self._share_again()
             detail = "another process has it open; it can be repaired when that one has ended"
             raise StoreTrouble(TroubleKind.CORRUPT, self.path, detail)
+        from runtime.store.sqlite.repair import rebuild
+
         try:
-            told: str = import_module("runtime.store.sqlite.repair").rebuild(
-                self.path, timeout=self._patience
-            )
-            return told
+            return rebuild(self.path, timeout=self._patience)
         except (OSError, sqlite3.Error) as error:
             raise translate(error, self.path) from error
         finally:

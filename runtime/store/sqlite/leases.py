@@ -12,9 +12,9 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from runtime.store.common.faults import no_session
-from runtime.store.common.leases import LEASE_SECONDS, RENEW_SECONDS, HeldLeases, taken
+from runtime.store.common.leases import LEASE_SECONDS, RENEW_SECONDS, HeldLeases, held_in, owner_of, taken
 from runtime.store.sqlite.schema import LAST_SEQ, SEQ_BITS
-from runtime.store.sqlite.statements import Work, held_in, owner_of
+from runtime.store.sqlite.statements import Work
 from runtime.values.stored import Holder, Lease
 
 _RENEW = (

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 import orjson
 
+from runtime.store.common.faults import text
 from runtime.store.sqlite import queries
 from runtime.store.sqlite.schema import LAST_SEQ, SEQ_BITS, SESSION_COLUMNS
 from runtime.values.stored import SessionRecord, StoredEntry
@@ -116,7 +117,7 @@ def named_head(row: Damaged) -> str:
 
 def named_entry(row: Damaged) -> str:
     """A step and what of it is damaged."""
-    return f"step {queries.text(row.found[1])} ({', '.join(row.columns)})"
+    return f"step {text(row.found[1])} ({', '.join(row.columns)})"
 
 
 def mended(entry: StoredEntry, damaged: Sequence[str]) -> StoredEntry:

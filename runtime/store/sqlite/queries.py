@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeVar
 
-from runtime.store.common.faults import Place, encode
+from runtime.store.common.faults import Place, encode, text
 from runtime.store.sqlite.schema import LAST_SEQ, SEQ_BITS, SESSION_COLUMNS
 from runtime.values.stored import SessionPage, SessionRecord, StoredEntry
 
@@ -62,13 +62,6 @@ def leniently(connection: sqlite3.Connection) -> Iterator[None]:
 def is_undecodable(error: sqlite3.Error) -> bool:
     """Whether a strict read met a text that is no UTF-8."""
     return isinstance(error, sqlite3.OperationalError) and _UNDECODABLE in str(error)
-
-
-def text(cell: object) -> str:
-    """A cell of a column of text."""
-    if isinstance(cell, bytes):
-        return lenient(cell)
-    return cell if isinstance(cell, str) else "" if cell is None else str(cell)
 
 
 def is_head(row: Sequence[object]) -> bool:

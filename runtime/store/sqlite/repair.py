@@ -12,8 +12,9 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+from runtime.store.common.faults import text
 from runtime.store.sqlite.connection import connect, open_for_writing
-from runtime.store.sqlite.queries import LONG_AGO, content, head, lenient, text
+from runtime.store.sqlite.queries import LONG_AGO, content, head, lenient
 from runtime.store.sqlite.schema import (
     ENTRY_COLUMNS,
     LAST_NUMBER,

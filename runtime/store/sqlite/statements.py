@@ -1,29 +1,19 @@
-"""Writing: each function makes the work of one transaction. Knows no file, no thread, no commit.
-
-Removing sessions for good: entries, index and head. Knows SQL, no thread and no log.
+"""Writing and removing: each function makes the work of one transaction. Knows no file, no thread, no commit.
 
 Freed pages are overwritten with zeros (`secure_delete`); what the write-ahead log still has of them goes when
 the writer merges it.
-Leases as the SQLite store keeps them: one row a session. Knows the table, not who asks.
 """
 
 import sqlite3
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from runtime.store.common.faults import fork_taken, id_taken, no_session, no_source
-from runtime.store.common.leases import FARTHEST_SECONDS, Held, check, refuse_others
-from runtime.store.sqlite.queries import text
+from runtime.store.common.leases import FARTHEST_SECONDS, check, held_in, refuse_others
 from runtime.store.sqlite.schema import ENTRY_COLUMNS, LAST_NUMBER, LAST_SEQ, SEQ_BITS, SESSION_COLUMNS
 from runtime.values.errors import StoreError
-from runtime.values.stored import UNCHANGED, HeadChange, Holder, Lease, SessionRecord, StoredEntry
+from runtime.values.stored import UNCHANGED, HeadChange, Lease, SessionRecord, StoredEntry
 
 _HELD = "SELECT fence, holder, owner, expires_at FROM leases WHERE session = ?"
-_SEPARATOR = "\x1f"
-_OWNER_FIELDS = 5
-_PID_DIGITS = 9
-_LAST_FENCE = 1 << 62
-"""One more must still be a number to SQLite."""
 
 
 def check_in(connection: sqlite3.Connection, number: int, lease: Lease, now: float) -> None:
@@ -36,28 +26,6 @@ def refuse_held(connection: sqlite3.Connection, number: int, session_id: str, no
     """Raise SessionBusy when someone holds the session."""
     row = connection.execute(_HELD, (number,)).fetchone()
     refuse_others(session_id, None if row is None else held_in(row), "", now)
-
-
-def held_in(row: Sequence[Any]) -> Held | None:
-    """The lease of a row (fence, holder's id, owner, end). A row that says what cannot be is no lease: nobody
-    may be shut out of a session for good by a damaged one.
-    """
-    fence, holder_id, owner, expires_at = row
-    if type(fence) is not int or not 0 <= fence <= _LAST_FENCE:
-        return None
-    ends = expires_at if isinstance(expires_at, int | float) else 0.0
-    fields = text(owner).split(_SEPARATOR)
-    pid = fields[1] if len(fields) == _OWNER_FIELDS else ""
-    if not holder_id or not (pid.isdecimal() and len(pid) <= _PID_DIGITS):
-        return Held(fence, None, ends)
-    client, _, *rest = fields
-    return Held(fence, Holder(text(holder_id), client, int(pid), *rest), ends)
-
-
-def owner_of(holder: Holder) -> str:
-    """All of a holder but its id, as `held_in` reads it."""
-    fields = (holder.client, str(holder.pid), holder.host, holder.machine, holder.started)
-    return _SEPARATOR.join(field.replace(_SEPARATOR, " ") for field in fields)
 
 
 Work = Callable[[sqlite3.Connection], None]

@@ -6,13 +6,13 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
-from importlib import import_module
 from pathlib import Path
 from typing import TypeVar
 
 import trio
 
 from runtime.store.common.faults import StoreTrouble, TroubleKind, closed, decode
+from runtime.store.common.threads import GRACE_SECONDS, withstanding
 from runtime.store.common.watching import Changed, Watchers
 from runtime.store.sqlite import queries, statements
 from runtime.store.sqlite.connection import translate
@@ -20,7 +20,6 @@ from runtime.store.sqlite.file import Readers, StoreFile
 from runtime.store.sqlite.leases import Pulse, SqliteLeases
 from runtime.store.sqlite.queries import DamagedCells
 from runtime.store.sqlite.writer import Writer
-from runtime.store.sqlite.writer_jobs import GRACE_SECONDS, withstanding
 from runtime.values.stored import (
     UNCHANGED,
     HeadChange,
@@ -112,10 +111,10 @@ class SqliteStore:
         self, session_id: str, query: str, *, limit: int, before_turn: str | None = None
     ) -> list[Hit]:
         """See the port."""
-        recall = import_module("runtime.store.sqlite.search_index")
-        sought = recall.Sought(session_id, query, limit, before_turn)
-        found: list[Hit] = await recall.search(self, self._read, self._write, sought)
-        return found
+        from runtime.store.sqlite import search_index
+
+        sought = search_index.Sought(session_id, query, limit, before_turn)
+        return await search_index.search(self, self._read, self._write, sought)
 
     async def delete_session(self, session_id: str) -> bool:
         """See the port."""
@@ -141,7 +140,9 @@ class SqliteStore:
         await self._open()
         # What it compared it has told: no look may be left half way.
         look = partial(self._in_thread, to_the_end=True)
-        watch = import_module("runtime.store.sqlite.watch").SqliteWatch(look)
+        from runtime.store.sqlite.watch import SqliteWatch
+
+        watch = SqliteWatch(look)
         with self._watchers.joined() as watcher:
             await watch.compare()
             yield Changed(watcher, watch.look)
@@ -192,8 +193,7 @@ class SqliteStore:
 
     async def _mend(self, damage: DamagedCells) -> None:
         """Put damaged cells right and tell of it. Where nothing can be written they are read as they are."""
-
-        mending = import_module("runtime.store.sqlite.mend_cells")
+        from runtime.store.sqlite import mend_cells as mending
 
         def work(connection: sqlite3.Connection) -> None:
             if told := mending.mend(connection, damage.page):

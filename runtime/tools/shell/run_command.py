@@ -19,8 +19,7 @@ from runtime.ports import (
     ToolRequest,
     ToolView,
 )
-from runtime.tools.arguments import Arguments, Parameter, check, tool_spec
-from runtime.tools.catalog import ToolSettings
+from runtime.tools.arguments import Arguments, Parameter, ToolSettings, check, tool_spec
 from runtime.tools.files.change_file import editor_path
 from runtime.tools.sandbox.path_requests import path_request
 from runtime.tools.sandbox.paths import in_thread, shorten

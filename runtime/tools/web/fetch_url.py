@@ -15,8 +15,7 @@ from urllib.parse import urljoin
 import trio
 
 from runtime.ports import ToolContext, ToolOutcome, ToolRequest, ToolView
-from runtime.tools.arguments import Parameter, check, tool_spec
-from runtime.tools.catalog import ToolSettings
+from runtime.tools.arguments import Parameter, ToolSettings, check, tool_spec
 from runtime.tools.sandbox.paths import in_thread, shorten
 from runtime.tools.sandbox.sensitive_files import hides_something
 from runtime.values.errors import ToolError

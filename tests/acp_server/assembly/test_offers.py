@@ -10,7 +10,7 @@ from acp_server.config.build import build
 from acp_server.config.layers import Layer, named_origins
 from acp_server.config.merge import merge
 from acp_server.config.settings import SessionConfig
-from runtime.providers.catalog import BUDGETS, levels, with_level
+from runtime.providers.settings import BUDGETS, levels, with_level
 from runtime.values.errors import InvalidParams
 from runtime.values.profiles import AS_CONFIGURED, MODEL, PROFILE, THOUGHT_LEVEL, Choice
 from schemas.config_values import ProviderKind

@@ -4,7 +4,7 @@ import pytest
 
 from acp_server.assembly.session_setup import make_setup
 from runtime.ports import Provider
-from runtime.providers.catalog import ProviderSettings
+from runtime.providers.settings import ProviderSettings
 from runtime.setup.redaction import MARK
 from runtime.values.errors import ConfigError
 from tests.acp_server.config.conftest import USER

@@ -4,7 +4,7 @@ import pytest
 
 from acp_server.assembly.session_setup import make_setup
 from acp_server.config.effective import settings_in_force
-from runtime.providers.catalog import ProviderSettings
+from runtime.providers.settings import ProviderSettings
 from runtime.values.errors import ConfigError
 from runtime.values.profiles import FEW_TOOLS, TOOLS
 from tests.acp_server.config.conftest import USER

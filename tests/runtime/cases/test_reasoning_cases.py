@@ -17,7 +17,7 @@ from runtime.conversation.load_and_fork import read_state, restore
 from runtime.history.rows.estimate import estimate_history_tokens
 from runtime.ports import Tool
 from runtime.providers import catalog
-from runtime.providers.catalog import ProviderSettings
+from runtime.providers.settings import ProviderSettings
 from runtime.session.session import Session
 from runtime.store.memory import MemoryStore
 from runtime.values.profiles import Profile

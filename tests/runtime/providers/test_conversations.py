@@ -12,7 +12,7 @@ import trio
 
 from runtime.history.live.history import History
 from runtime.providers import catalog
-from runtime.providers.catalog import ProviderSettings
+from runtime.providers.settings import ProviderSettings
 from runtime.session.session import Session
 from runtime.transcript.restore import turn_rows
 from runtime.transcript.turn_record import read_turns

@@ -9,11 +9,11 @@ from runtime.history.rows.overflow import is_context_overflow, stated_limit
 from runtime.providers import catalog
 from runtime.providers.anthropic import provider as anthropic_settings
 from runtime.providers.anthropic.provider import AnthropicProvider
-from runtime.providers.catalog import ProviderSettings
 from runtime.providers.http.client import HttpProvider
 from runtime.providers.openai_chat.provider import OpenAIProvider
 from runtime.providers.openai_responses import provider as responses_settings
 from runtime.providers.openai_responses.provider import ResponsesProvider
+from runtime.providers.settings import ProviderSettings
 from runtime.values.errors import ConfigError, ProviderError, ProviderErrorKind
 from runtime.values.model import ModelRequest, Segment
 from runtime.values.rows import Row

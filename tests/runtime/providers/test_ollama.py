@@ -9,10 +9,10 @@ import trio
 
 from runtime.history.rows.overflow import is_context_overflow
 from runtime.providers import catalog
-from runtime.providers.catalog import ProviderSettings
 from runtime.providers.ollama import provider
 from runtime.providers.ollama.provider import OllamaProvider
 from runtime.providers.ollama.request import BodyWriter, encoded
+from runtime.providers.settings import ProviderSettings
 from runtime.values.errors import ConfigError, ProviderError, ProviderErrorKind
 from runtime.values.events import Noticed
 from runtime.values.model import ModelRequest, Segment, TextPart

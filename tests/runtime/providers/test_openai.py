@@ -7,8 +7,8 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from runtime.providers.catalog import ProviderSettings
 from runtime.providers.openai_chat.provider import OpenAIProvider
+from runtime.providers.settings import ProviderSettings
 from runtime.values.errors import AuthRequired, ProviderError, ProviderErrorKind
 from runtime.values.model import ModelRequest, Part, Segment, StopPart, TextPart, UsagePart
 from runtime.values.rows import Row

@@ -3,10 +3,10 @@
 import pytest
 import trio
 
-from runtime.providers.catalog import ProviderSettings
 from runtime.providers.scripted.provider import ScriptedProvider, broken_pair, create, request_size
 from runtime.providers.scripted.script import ScriptProblem, parse_script
 from runtime.providers.scripted.script_file import load_script
+from runtime.providers.settings import ProviderSettings
 from runtime.values.errors import ConfigError, ProviderError, ProviderErrorKind
 from runtime.values.model import CallPart, ModelRequest, Part, Segment, StopPart, TextPart, UsagePart
 from runtime.values.rows import Image, Row, ToolCall, ToolSpec

@@ -6,9 +6,9 @@ import sys
 import pytest
 
 from runtime.providers import catalog
-from runtime.providers.catalog import ProviderSettings
 from runtime.providers.errors.failures import Peer, parse_retry_after, stated_failure, status_failure
 from runtime.providers.openai_chat.provider import endpoint_of, shape
+from runtime.providers.settings import ProviderSettings
 from runtime.values.errors import ConfigError, ProviderErrorKind
 
 

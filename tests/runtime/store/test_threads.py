@@ -6,7 +6,7 @@ import pytest
 import trio
 import trio.testing
 
-from runtime.store.threads import Threads
+from runtime.store.common.threads import Threads
 
 
 class Gate:
@@ -58,7 +58,7 @@ async def test_the_sessions_next_one_waits_for_what_was_left(gate, session_id):
 
 
 async def test_what_is_quick_is_done_although_its_caller_was_cancelled(gate, monkeypatch):
-    monkeypatch.setattr("runtime.store.threads.GRACE_SECONDS", 20)
+    monkeypatch.setattr("runtime.store.common.threads.GRACE_SECONDS", 20)
     threads = Threads(trio.CapacityLimiter(4))
     with trio.CancelScope() as scope:
         async with trio.open_nursery() as nursery:

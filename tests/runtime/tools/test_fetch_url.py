@@ -10,7 +10,7 @@ import httpcore2
 import pytest
 import trio
 
-from runtime.tools.catalog import ToolSettings
+from runtime.tools.arguments import ToolSettings
 from runtime.tools.web import page as fetching
 from runtime.tools.web.fetch_url import TIME_LIMIT, FetchUrl, html_to_text
 from runtime.tools.web.page import CheckedBackend, fetch, is_public

@@ -6,8 +6,7 @@ import time
 import pytest
 
 from runtime.tools import catalog
-from runtime.tools.arguments import Parameter, check, tool_spec
-from runtime.tools.catalog import ToolSettings
+from runtime.tools.arguments import Parameter, ToolSettings, check, tool_spec
 from runtime.tools.files.replacements import MOST, file_diff, line_counts
 from runtime.tools.sandbox.ignore_files import rule, translate
 from runtime.tools.shell.run_command import RunCommand

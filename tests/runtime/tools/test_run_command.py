@@ -9,7 +9,7 @@ import pytest
 import trio
 
 from runtime.ports import ExitStatus, TerminalOutput, ToolProgress
-from runtime.tools.catalog import ToolSettings
+from runtime.tools.arguments import ToolSettings
 from runtime.tools.shell.run_command import MAX_OUTPUT, RunCommand
 from runtime.tools.shell.shell import environment, shell
 from runtime.values.errors import ToolError

@@ -14,7 +14,8 @@ from runtime.history.rows.tool_rounds import Iteration, TrimView
 from runtime.setup.session_setup import Summariser
 from runtime.transcript.stored_history import UsedIds
 from runtime.transcript.turn_record import read_turns
-from runtime.trimming.catalog import TrimmerSettings, create
+from runtime.trimming.catalog import create
+from runtime.trimming.round_trimmers import TrimmerSettings
 from runtime.values.errors import ConfigError
 from runtime.values.events import Noticed
 from runtime.values.profiles import Profile

@@ -11,8 +11,15 @@ from runtime.history.rows.tool_rounds import (
     iteration_tokens,
 )
 from runtime.setup.session_setup import Summary
-from runtime.trimming.catalog import TrimmerSettings, create, factory, parse_descriptor, trimmer_of
-from runtime.trimming.round_trimmers import HEADER, FoldedRounds, NewestRounds, NewestTokens, first_kept
+from runtime.trimming.catalog import create, factory, parse_descriptor, trimmer_of
+from runtime.trimming.round_trimmers import (
+    HEADER,
+    FoldedRounds,
+    NewestRounds,
+    NewestTokens,
+    TrimmerSettings,
+    first_kept,
+)
 from runtime.values.errors import ConfigError, ProviderError, ProviderErrorKind
 from runtime.values.profiles import LoopContext
 

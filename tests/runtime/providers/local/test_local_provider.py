@@ -8,9 +8,9 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from runtime.history.rows.overflow import is_context_overflow, stated_sizes
-from runtime.providers.catalog import ProviderSettings
 from runtime.providers.local.engine import Engine, EngineError, Launch
 from runtime.providers.local.provider import LocalProvider, create
+from runtime.providers.settings import ProviderSettings
 from runtime.values.errors import ConfigError, ProviderError, ProviderErrorKind
 from runtime.values.model import CallPart, ModelRequest, Part, Segment, StopPart, TextPart
 from runtime.values.rows import Row, ToolCall, ToolSpec

@@ -7,11 +7,11 @@ import pytest
 
 from runtime.history.rows.overflow import is_context_overflow, stated_sizes
 from runtime.providers.anthropic.provider import AnthropicProvider
-from runtime.providers.catalog import ProviderSettings
 from runtime.providers.http.client import HttpProvider
 from runtime.providers.local.engine import Launch, library, parameters
 from runtime.providers.openai_chat.provider import OpenAIProvider
 from runtime.providers.openai_responses.provider import ResponsesProvider
+from runtime.providers.settings import ProviderSettings
 from runtime.values.errors import ProviderError
 from runtime.values.model import ModelRequest, Segment
 from runtime.values.profiles import Profile

@@ -11,9 +11,9 @@ import trio
 
 from runtime.history.rows.overflow import is_context_overflow
 from runtime.ports import Provider
-from runtime.providers.catalog import ProviderSettings
 from runtime.providers.local.engine import Engine, Launch, load
 from runtime.providers.local.provider import LocalProvider
+from runtime.providers.settings import ProviderSettings
 from runtime.values.errors import ProviderError
 from runtime.values.model import CallPart, ModelRequest, Part, Segment, StopPart, TextPart, UsagePart
 from runtime.values.profiles import Profile

@@ -1,13 +1,15 @@
-"""Work in worker threads whose caller may leave. Knows no store."""
+"""Work in worker threads whose caller may leave, and how long a cancellation is withstood. Knows no store."""
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
 from typing import TypeVar, cast
 
 import trio
 
-from runtime.store.sqlite.writer_jobs import GRACE_SECONDS, withstanding
-
 T = TypeVar("T")
+
+GRACE_SECONDS = 0.2
+"""How long a change that was begun may hold up a cancellation."""
 
 
 class Threads:
@@ -58,3 +60,33 @@ class _Slot:
         self._limiter.release_on_behalf_of(borrower)
         self.behind()
         self.ended.set()
+
+
+@asynccontextmanager
+async def withstanding(seconds: float) -> AsyncIterator[trio.CancelScope]:
+    """A cancellation from outside counts only so many seconds after it came. Without one there is no limit.
+
+    Gives the scope that is cancelled then. Behind the block the cancellation is the caller's own again, at
+    his next checkpoint. What the block raises comes out as it is.
+    """
+    inner = trio.CancelScope(shield=True)
+    raised: BaseException | None = None
+
+    async def watch() -> None:
+        try:
+            await trio.sleep_forever()
+        except trio.Cancelled:
+            # Not raised again: the nursery would wrap it.
+            inner.deadline = min(inner.deadline, trio.current_time() + seconds)
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(watch)
+        try:
+            with inner:
+                yield inner
+        except BaseException as error:  # noqa: BLE001 - raised behind the nursery, for the same reason
+            raised = error
+        nursery.cancel_scope.shield = True
+        nursery.cancel_scope.cancel()
+    if raised is not None:
+        raise raised
