@@ -20,6 +20,7 @@ PYTHON = VENV / "bin" / "python"
 BASE = getattr(sys, "_base_executable", sys.executable)
 STAMP = VENV / "wholeturn-stamp"
 HALF_MADE = VENV / "half-made"
+LOCKS_FOLDER = Path("scripts/locks")
 LOCKS = {
     "runtime": ("requirements.lock", "requirements-build.lock"),
     "local": ("requirements.lock", "requirements-local.lock", "requirements-build.lock"),
@@ -44,8 +45,9 @@ UNWANTED = (
 def digest() -> str:
     """Changes whenever the environment has to be looked at again: locks, metadata, Python, place."""
     value = hashlib.sha256(f"{sys.version_info[:3]} {ROOT}\n".encode())
-    for name in (*sorted({name for names in LOCKS.values() for name in names}), "pyproject.toml"):
-        value.update((ROOT / name).read_bytes())
+    for name in sorted({name for names in LOCKS.values() for name in names}):
+        value.update((ROOT / LOCKS_FOLDER / name).read_bytes())
+    value.update((ROOT / "pyproject.toml").read_bytes())
     return value.hexdigest()
 
 
@@ -109,7 +111,7 @@ def make(kind: str) -> None:
         "install",
         "--no-deps",
     )
-    locks = [part for name in LOCKS[kind] for part in ("-r", name)]
+    locks = [part for name in LOCKS[kind] for part in ("-r", str(LOCKS_FOLDER / name))]
     run("installing the locked packages", *pip, "--compile", "--require-hashes", *locks)
     run("installing the project", *pip, "--no-build-isolation", "--no-index", "-e", ".")
     run("compiling the project", PYTHON, "-m", "compileall", "-q", *PACKAGES)

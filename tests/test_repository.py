@@ -14,6 +14,7 @@ import pytest
 from schemas.version import __version__
 
 ROOT = Path(__file__).resolve().parent.parent
+LOCKS_FOLDER = ROOT / "scripts" / "locks"
 LOCKS = ("requirements.lock", "requirements-dev.lock", "requirements-build.lock")
 LOCAL_LOCK = "requirements-local.lock"
 NODE_LOCK = "tests/clients/node/package-lock.json"
@@ -81,7 +82,7 @@ def lock_problems(text: str) -> list[str]:
 
 @pytest.mark.parametrize("name", LOCKS)
 def test_every_requirement_is_pinned_with_hashes(name: str):
-    text = (ROOT / name).read_text()
+    text = (LOCKS_FOLDER / name).read_text()
     assert len(requirements(text)) > 3
     assert lock_problems(text) == []
 
@@ -102,21 +103,22 @@ def names(text: str) -> set[str]:
 def test_the_runtime_lock_covers_the_dependencies_and_the_dev_lock_covers_both():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     wanted = {re.split(r"[<>=~! \[;]", line)[0].lower() for line in project["dependencies"]}
-    runtime, dev, build = (names((ROOT / lock).read_text()) for lock in LOCKS)
+    runtime, dev, build = (names((LOCKS_FOLDER / lock).read_text()) for lock in LOCKS)
     assert wanted <= runtime <= dev
     assert build <= dev
     pins = [
-        dict(p.split(" ;")[0].split("==") for p, _ in requirements((ROOT / n).read_text())) for n in LOCKS
+        dict(p.split(" ;")[0].split("==") for p, _ in requirements((LOCKS_FOLDER / n).read_text()))
+        for n in LOCKS
     ]
     assert {k: v for k, v in pins[0].items() if pins[1][k] != v} == {}
 
 
 def test_the_lock_of_local_models_pins_the_extra_as_the_dev_lock_does():
-    text = (ROOT / LOCAL_LOCK).read_text()
+    text = (LOCKS_FOLDER / LOCAL_LOCK).read_text()
     assert lock_problems(text) == []
     extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     assert names(text) == {re.split(r"[<>=~! \[;]", line)[0].lower() for line in extras["local"]}
-    dev = requirements((ROOT / "requirements-dev.lock").read_text())
+    dev = requirements((LOCKS_FOLDER / "requirements-dev.lock").read_text())
     assert [entry for entry in requirements(text) if entry not in dev] == []
 
 

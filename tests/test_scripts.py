@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import shutil
 import sys
 import urllib.error
 import urllib.request
@@ -142,8 +143,8 @@ def test_the_driver_tells_noise_and_a_dead_agent(tmp_path: Path):
 def environment(tmp_path: Path, repository: Path, monkeypatch: pytest.MonkeyPatch):
     """The set-up's module, looking at a folder of its own."""
     module = importlib.import_module("_setup")
-    for name in (*(path.name for path in repository.glob("requirements*.lock")), "pyproject.toml"):
-        (tmp_path / name).write_bytes((repository / name).read_bytes())
+    shutil.copytree(repository / module.LOCKS_FOLDER, tmp_path / module.LOCKS_FOLDER)
+    (tmp_path / "pyproject.toml").write_bytes((repository / "pyproject.toml").read_bytes())
     (tmp_path / "bin").mkdir()
     (tmp_path / "bin" / "python").symlink_to(sys.executable)
     monkeypatch.setattr(module, "ROOT", tmp_path)
@@ -164,7 +165,7 @@ def test_the_stamp_vouches_until_something_changes(environment, tmp_path: Path):
     (tmp_path / "half-made").touch()
     assert not environment.is_ready("dev")
     (tmp_path / "half-made").unlink()
-    with open(tmp_path / "requirements.lock", "a") as lock:
+    with open(tmp_path / environment.LOCKS_FOLDER / "requirements.lock", "a") as lock:
         lock.write("# changed\n")
     assert not environment.is_ready("dev")
 
