@@ -1,8 +1,8 @@
 """Measures the agent beside its baselines and judges the ratios. Run it as `scripts/bench`.
 
 Absolute figures are this machine's; the ratios are what counts, both sides measured in the same run and
-taking turns. Sections: start, turns (with memory), tools, chunks, providers, retention, sessions, fleet. By
-default all.
+taking turns. Sections: start, turns (with memory), tools, chunks, providers, retention, sessions, fleet,
+gateways. By default all.
 """
 
 import argparse
@@ -13,6 +13,7 @@ from pathlib import Path
 
 import bench_chunks
 import bench_fleet
+import bench_gateways
 import bench_providers
 import bench_retention
 import bench_sessions
@@ -31,6 +32,7 @@ SECTIONS = {
     "retention": bench_retention.section,
     "sessions": bench_sessions.section,
     "fleet": bench_fleet.section,
+    "gateways": bench_gateways.section,
 }
 SAME_AS = {"memory": "turns"}
 KNOWN = (*SECTIONS, *SAME_AS)

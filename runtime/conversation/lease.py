@@ -57,13 +57,19 @@ class SessionLease:
         """
         return self._lease or self._lost or self._free
 
+    @property
+    def is_held(self) -> bool:
+        """Whether only this process may write, as far as it knows."""
+        lease = self._lease
+        return lease is not None and bool(lease.fence) and not self._leases.is_lost(lease)
+
     async def hold(self) -> bool:
         """Have the session for this process alone. True: others wrote meanwhile, what is in memory is old.
 
         Costs nothing while it is had. Raises SessionBusy naming who has it, StoreError.
         """
         had = self._lease
-        if had is not None and had.fence and not self._leases.is_lost(had):
+        if self.is_held:
             return False
         self._stale = self._stale or (had is not None and self._leases.is_lost(had))
         lease = await self._leases.take(self.session_id, self._free.holder)

@@ -51,6 +51,8 @@ class Seat(HubApp):
         self.shared = state.app
         self._abort = abort
         self.opened: set[str] = set()
+        self._interest = state.feed.interest
+        self._followed: set[str] = set()
 
     # ------------------------------------------------------------ for the connection
 
@@ -77,6 +79,9 @@ class Seat(HubApp):
     def let_go(self, session_id: str) -> None:
         """Forget a session; what happens there is not told any more."""
         self.opened.discard(session_id)
+        if session_id in self._followed:
+            self._followed.discard(session_id)
+            self._interest.go(frozenset({session_id}), reads=False)
         self.hub.leave(session_id, self)
 
     async def tell(self, session_id: str, event: Event) -> None:
@@ -101,6 +106,7 @@ class Seat(HubApp):
         self._make_client(cwd)
         self.opened.add(session_id)
         self.hub.room(session_id).join(self)
+        self._follow(session_id)
         return session_id
 
     async def load_session(
@@ -119,13 +125,15 @@ class Seat(HubApp):
             room.join(self, behind=session_id in self.sessions and not quietly)
             try:
                 self._make_client(cwd)
-                return await super().load_session(session_id, cwd, directories, servers, quietly=quietly)
+                session = await super().load_session(session_id, cwd, directories, servers, quietly=quietly)
             except BaseException:
                 if known:
                     await room.catch_up(self)
                 else:
                     self.let_go(session_id)
                 raise
+            self._follow(session_id)
+            return session
 
     def session(self, session_id: str) -> Session:
         """See App. Raises ResourceNotFound for one that this client has not opened, too."""
@@ -162,6 +170,12 @@ class Seat(HubApp):
     def _prompt_over(self, asked: Asked) -> None:
         self.prompts.discard(asked)
         self.hub.turn_over(asked.session_id, asked.turn_id)
+
+    def _follow(self, session_id: str) -> None:
+        """From now on hear of what other processes do there: what is stored was shown."""
+        if session_id in self.opened and session_id not in self._followed:
+            self._followed.add(session_id)
+            self._interest.come(frozenset({session_id}), reads=False)
 
     def _make_client(self, cwd: Path) -> None:
         if "client" not in self.__dict__ and self.wire is not None:

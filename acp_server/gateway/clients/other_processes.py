@@ -1,137 +1,61 @@
 """What other processes record in the store, told here as the same events. Knows no connection, no protocol.
 
-The feed gets them, and the connections of this process that have such a session open. A session is read from
-its last turn on when it is first seen to change; of the others nothing is kept. What this process wrote
-itself was told when it happened, and is passed over.
-
-Where a stored session's news begins when it is first seen to change. Knows the store's port alone.
-
-A store tells that a session changed, not what; and nothing is remembered of sessions that do not change. So
-it is told by the session's head and by its last turn.
+The feed gets them, and the connections of this process that have such a session open. Nothing is read, and
+the store is not watched, while nobody follows. A session is read from its last turn on when it is first seen
+to change; of the others nothing is kept. What this process wrote itself was told when it happened, and is
+passed over.
 """
 
 import logging
-from collections import OrderedDict
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+import math
+from collections.abc import AsyncIterator, Awaitable, Callable
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import trio
 
+from acp_server.gateway.clients.reading_places import (
+    END,
+    Followed,
+    Known,
+    KnownOf,
+    Places,
+    nothing_known,
+    place_at_rest,
+    start_of_news,
+)
 from acp_server.gateway.feed.event_frames import Origin
 from acp_server.gateway.feed.feed import Feed
+from acp_server.gateway.feed.interest import Party
 from runtime.transcript.progress import TurnProgress
 from runtime.transcript.turn_record import PAGE
 from runtime.values.errors import StoreError, WholeturnError
 from runtime.values.events import Event, TitleChanged
-from runtime.values.ids_and_time import utc_now
 from runtime.values.stored import SessionRecord, Store, StoredEntry
-
-WINDOW = 250
-"""Entries read in search of a turn's begin, at first; twice as many the next time."""
-WIDEST = 4000
-"""A turn with more entries than this is told from its middle on."""
-TAIL = 8
-"""Entries among which the end of the last turn is, if it ended."""
-END = "end"
-"""The kind of the entry that ends a turn."""
-
-
-async def start_of_news(store: Store, record: SessionRecord, since: str) -> int:
-    """The entry behind which all is news, if the session changed since that moment (ISO 8601, UTC).
-
-    Of an older session it is the last turn, unless that ended before and only the head has changed. Copies of
-    other sessions bring no news.
-    """
-    last = await last_place(store, record.session_id)
-    turn = await last_turn(store, record.session_id, last)
-    if not turn:
-        return 0
-    ended = any(entry.kind == END for entry in turn)
-    if record.created_at >= since:
-        is_copy = ended and record.updated_at == record.created_at
-        return last if is_copy else 0
-    return last if ended and record.updated_at < since else turn[0].seq - 1
-
-
-async def place_at_rest(store: Store, record: SessionRecord, since: str) -> int | None:
-    """The last entry of a session in which nothing has happened since; None while a turn runs in it, or broke
-    off, and of one that changed since: its news begin elsewhere.
-    """
-    if record.created_at >= since or record.updated_at >= since:
-        return None
-    last = await last_place(store, record.session_id)
-    tail = await store.entries(record.session_id, after=max(last - TAIL, 0), limit=TAIL)
-    turn = [entry for entry in tail if entry.turn_id == tail[-1].turn_id]
-    # Trims for the next turn may follow on a turn's end.
-    return last if any(entry.kind == END for entry in turn) else None
-
-
-async def last_place(store: Store, session_id: str) -> int:
-    """The seq of a session's last entry, 0 for none; found in steps that halve what is left."""
-    there, beyond = 0, 1
-    while await store.entries(session_id, after=beyond - 1, limit=1):
-        there, beyond = beyond, beyond * 2
-    while beyond - there > 1:
-        middle = (there + beyond) // 2
-        if await store.entries(session_id, after=middle - 1, limit=1):
-            there = middle
-        else:
-            beyond = middle
-    return there
-
-
-async def last_turn(store: Store, session_id: str, last: int) -> list[StoredEntry]:
-    """The entries of the turn that the last one belongs to."""
-    window = WINDOW
-    while True:
-        after = max(last - window, 0)
-        found = await store.entries(session_id, after=after, limit=window)
-        turn = list(found)
-        for at in range(len(found) - 1, -1, -1):
-            if found[at].turn_id != found[-1].turn_id:
-                turn = found[at + 1 :]
-                break
-        if len(turn) < len(found) or not after or window >= WIDEST:
-            return turn
-        window *= 2
-
 
 if TYPE_CHECKING:
     from acp_server.app.app import App
     from acp_server.gateway.sessions.process_app import GatewayState
 
-FOLLOWED = 10_000
-"""Sessions whose place is remembered."""
 RECENT = 50
-"""Sessions, those that changed last, whose place is asked for at the start: of these all turns are told that
-a first look finds, of older ones the last.
+"""Sessions, those that changed last, whose place is asked for when someone comes who follows all: of these
+all turns are told that a first look finds, of older ones the last.
 """
+GATHER_SECONDS = 0.1
+"""The first change is heard at once, those that follow on it together: every look wakes the process, and a
+busy store has hundreds a second.
+"""
+CHECK_SECONDS = 2.0
+"""How soon it shows that a session that only this process wrote is its own no longer."""
+PAUSE_SECONDS = 1.0
+"""Before the store is watched anew, where it could not be."""
 UNDELIVERED = 1000
 """Events that may wait for connections; beyond that nothing more is read for the moment."""
-DOUBT = 64
-"""Entries written here that are looked at again: those of a commit that was repeated count twice."""
 CHANNEL = "acp"
 """How those are connected who prompt in this process."""
 
 Deliver = Callable[[str, Event], Awaitable[None]]
 log = logging.getLogger("wholeturn.gateway")
-
-
-class Known(NamedTuple):
-    """What this process knows of a session that it has open. alone: only it may write there now.
-
-    seen: the last entry that it knows. taken_at: the last one before it was alone.
-    """
-
-    alone: bool
-    seen: int
-    taken_at: int
-
-
-KnownOf = Callable[[str], Known | None]
-"""From a session's id; None: it is not open here."""
 
 
 async def follow(state: "GatewayState") -> None:
@@ -154,79 +78,138 @@ def known_here(app: "App", session_id: str) -> Known | None:
     lease = None if session is None else session.lease
     if lease is None:
         return None
-    return Known(bool(lease.current.fence), lease.seen, lease.current.last_seq)
+    return Known(lease.is_held, lease.seen, lease.current.last_seq)
 
 
-def nothing_known(_session_id: str) -> None:
-    """Where no session is open."""
+class Heard:
+    """What was heard of and is still to be looked at. closed: the store is, and nothing more will come."""
 
+    def __init__(self) -> None:
+        self.closed = False
+        self._due: set[str] = set()
+        self._news = trio.Event()
 
-@dataclass(slots=True)
-class Followed:
-    """A session that changed. place: the last entry that was looked at. turn: the one that is being told."""
+    def add(self, session_ids: frozenset[str] = frozenset()) -> None:
+        """Those changed, or others are followed from now on."""
+        self._due |= session_ids
+        self._news.set()
 
-    place: int
-    turn: TurnProgress | None = None
+    def close(self) -> None:
+        """It was the last."""
+        self.closed = True
+        self._news.set()
+
+    def take(self) -> set[str]:
+        """The sessions that changed since the last time."""
+        self._news = trio.Event()
+        due, self._due = self._due, set()
+        return due
+
+    async def wait(self, seconds: float) -> None:
+        """Until there is something to look at, or the time is up."""
+        with trio.move_on_after(seconds):
+            await self._news.wait()
 
 
 class Follower:
     """Reads behind each change. deliver: to the connections of this process that have the session open."""
 
-    def __init__(
-        self,
-        store: Store,
-        feed: Feed,
-        deliver: Deliver,
-        known: KnownOf = nothing_known,
-        now: Callable[[], str] = utc_now,
-    ) -> None:
+    def __init__(self, store: Store, feed: Feed, deliver: Deliver, known: KnownOf = nothing_known) -> None:
         self._store = store
         self._feed = feed
         self._deliver = deliver
         self._known = known
-        self._began = now()
-        self._followed: OrderedDict[str, Followed] = OrderedDict()
-        self._at_rest: dict[str, int] = {}
+        self._places = Places()
+        self._met: set[Party] = set()
+        self._heard = Heard()
         self._undelivered, self._to_deliver = trio.open_memory_channel[tuple[str, Event]](UNDELIVERED)
 
     async def run(self) -> None:
-        """Tell what happens, until the store is closed."""
+        """Tell what happens while somebody follows, until the store is closed."""
+        interest = self._feed.interest
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._deliver_all)
-            # Before the watch: what changes from here on is news.
-            await self._begin()
-            try:
-                await self._watch()
-            except StoreError as error:
-                log.info("sessions are followed no longer: %s", error.message)  # closed by now
+            while not self._heard.closed:
+                if self._is_needed():
+                    await self._follow()
+                else:
+                    self._places.keep(lambda _: False)
+                    with trio.move_on_after(CHECK_SECONDS if interest.parties else math.inf):
+                        await interest.changed()
             nursery.cancel_scope.cancel()
 
-    async def _watch(self) -> None:
-        async with self._store.watch() as changes:
-            await self._catch_up()
-            async for session_ids in changes:
-                for session_id in session_ids:
-                    await self._look_again(session_id)
+    @property
+    def following(self) -> bool:
+        """Whether it hears of all that somebody follows."""
+        return bool(self._met) and self._met >= set(self._feed.interest.parties)
 
-    async def _begin(self) -> None:
-        """Remember where the sessions that may well change next are now."""
+    def _is_needed(self) -> bool:
+        """Whether others may do what somebody follows: where a session is this process's own, nobody else
+        can.
+        """
+        return any(party.reads or not self._is_own(party) for party in self._feed.interest.parties)
+
+    def _is_own(self, party: Party) -> bool:
+        return all((known := self._known(name)) is not None and known.alone for name in party.sessions)
+
+    async def _follow(self) -> None:
+        """Until nothing is to be followed any more, or the store is closed."""
         try:
-            page = await self._store.list_sessions(cwd=None, cursor=None, limit=RECENT)
-            for record in page.sessions:
-                place = await place_at_rest(self._store, record, self._began)
+            async with self._store.watch() as changes, trio.open_nursery() as nursery:
+                nursery.start_soon(self._hear, changes)
+                nursery.start_soon(self._heed)
+                while self._is_needed() and not self._heard.closed:
+                    await self._tell_news()
+                    await self._heard.wait(CHECK_SECONDS)
+                # What came last, before this process took a session, was perhaps not heard of yet.
+                await self._tell_news(everywhere=True)
+                nursery.cancel_scope.cancel()
+        except* StoreError as errors:
+            log.info("sessions cannot be followed just now: %s", errors.exceptions[0])
+            await trio.sleep(PAUSE_SECONDS)
+        self._met.clear()
+
+    async def _hear(self, changes: AsyncIterator[frozenset[str]]) -> None:
+        async for session_ids in changes:
+            self._heard.add(session_ids)
+            await trio.sleep(GATHER_SECONDS)
+        self._heard.close()
+
+    async def _heed(self) -> None:
+        while True:
+            await self._feed.interest.changed()
+            self._heard.add()
+
+    async def _tell_news(self, *, everywhere: bool = False) -> None:
+        due, takes = self._heard.take(), self._feed.interest.takes
+        self._places.keep(takes)
+        parties = set(self._feed.interest.parties)
+        self._met &= parties
+        for party in parties - self._met:
+            await self._meet(party)
+            self._met.add(party)
+        for session_id in filter(takes, {*due, *self._places} if everywhere else due):
+            await self._look_again(session_id)
+
+    async def _meet(self, party: Party) -> None:
+        """Remember where the sessions are that may well change next; tell what happened in them since."""
+        try:
+            for record in await self._records(party):
+                session_id = record.session_id
+                is_known = self._places.of(session_id) is not None or self._known(session_id) is not None
+                place = None if is_known else await place_at_rest(self._store, record, party.since)
                 if place is not None:
-                    self._at_rest[record.session_id] = place
-        except Exception:
-            log.warning("the newest sessions cannot be looked at", exc_info=True)
-
-    async def _catch_up(self) -> None:
-        """Tell what happened in those sessions before the store was watched."""
-        try:
-            for session_id, place in list(self._at_rest.items()):
-                if await self._store.entries(session_id, after=place, limit=1):
+                    self._places.rest(session_id, place)
+                if is_known or (place is None and record.updated_at >= party.since):
                     await self._look_again(session_id)
         except Exception:
             log.warning("the newest sessions cannot be looked at", exc_info=True)
+
+    async def _records(self, party: Party) -> list[SessionRecord]:
+        if not party.sessions:
+            return list((await self._store.list_sessions(cwd=None, cursor=None, limit=RECENT)).sessions)
+        found = [await self._store.session(name) for name in party.sessions if "\0" not in name]
+        return [record for record in found if record is not None]
 
     async def _look_again(self, session_id: str) -> None:
         """Trouble with one session, or at one moment, ends nothing: it is read at its next change."""
@@ -244,14 +227,13 @@ class Follower:
 
     async def _look(self, session_id: str) -> None:
         """Tell what is new in a session."""
-        followed, known = self._followed.get(session_id), self._known(session_id)
+        followed, known = self._places.of(session_id), self._known(session_id)
         if known is not None and known.alone and (followed is None or followed.place >= known.taken_at):
-            self._remember(session_id, Followed(max(known.seen - DOUBT, known.taken_at)))
+            self._places.remember(session_id, Followed(known.shown))
             return
         if followed is None:
-            # Who has it open was shown all that is known here, and nothing of that again.
-            followed = Followed(await self._first_place(session_id) if known is None else known.seen)
-        self._remember(session_id, followed)
+            followed = Followed(await self._first_place(session_id) if known is None else known.shown)
+        self._places.remember(session_id, followed)
         while page := await self._store.entries(session_id, after=followed.place, limit=PAGE):
             for entry in page:
                 await self._tell(session_id, followed, entry)
@@ -260,16 +242,10 @@ class Follower:
         record = await self._store.session(session_id)
         if record is None:
             return 0
-        if record.created_at < self._began and session_id in self._at_rest:
-            return self._at_rest[session_id]
-        return await start_of_news(self._store, record, self._began)
-
-    def _remember(self, session_id: str, followed: Followed) -> None:
-        self._at_rest.pop(session_id, None)
-        self._followed[session_id] = followed
-        self._followed.move_to_end(session_id)
-        if len(self._followed) > FOLLOWED:
-            self._followed.popitem(last=False)
+        place = self._places.at_rest(session_id)
+        if place is None:
+            place = await start_of_news(self._store, record, self._feed.interest.since(session_id))
+        return place
 
     async def _tell(self, session_id: str, followed: Followed, entry: StoredEntry) -> None:
         followed.place = entry.seq

@@ -10,6 +10,7 @@ from contextlib import contextmanager
 
 from acp_server.gateway.feed.event_frames import KINDS, Origin, frame, lost_frame
 from acp_server.gateway.feed.event_schemas import EVENTS_LOST
+from acp_server.gateway.feed.interest import Interest
 from acp_server.gateway.feed.ring import Reader, Recent, Ring, Told, Wanted, told
 from acp_server.wire.messages import Unsendable, encode
 from runtime.values.events import Event, HistoryTrimmed
@@ -23,7 +24,7 @@ PACE = 0.001
 chunks a second.
 """
 REMEMBERED = 4096
-"""How many trims, and turns of this process, are known to have been told."""
+"""How many trims, and turns of this process, are known to have been told; and runs of this process."""
 CUT_EVERY = 64
 """Events from one look for readers that are behind to the next."""
 
@@ -41,7 +42,8 @@ def unknown_origin(_session_id: str) -> Origin:
 class Feed:
     """The ring and its readers. An event's id is `<run>-<number>`, so that one of an earlier run is known.
 
-    origin_of: where a session's events come from at this moment.
+    A run ends with the process, and when nobody has read for so long that other processes are not followed
+    any more. origin_of: where a session's events come from at this moment. interest: whose events are wanted.
     """
 
     def __init__(
@@ -55,8 +57,11 @@ class Feed:
         self.origin_of = origin_of
         self.ring = Ring(max_events, max_bytes)
         self.closed = False
+        self.interest = Interest(self._begin_run, now=now)
         self._now = now
-        self._run = new_id()[:8]
+        self._run = ""
+        self._runs = Recent(REMEMBERED)
+        self._begin_run()
         self._readers: set[Reader] = set()
         self._trims = Recent(REMEMBERED)
         self._turns = Recent(REMEMBERED)
@@ -120,12 +125,14 @@ class Feed:
         self, wanted: Wanted = ALL, after: str | None = None, on_cut: Callable[[], None] = lambda: None
     ) -> Iterator[Reader]:
         """Read from now on; after: from behind the event of that id. on_cut: called once, when it is cut."""
-        reader = self._reader(wanted, after, on_cut)
-        self._readers.add(reader)
+        self.interest.come(wanted.sessions)
         try:
+            reader = self._reader(wanted, after, on_cut)
+            self._readers.add(reader)
             yield reader
         finally:
             self._readers.discard(reader)
+            self.interest.go(wanted.sessions)
 
     @property
     def places(self) -> list[int]:
@@ -142,29 +149,35 @@ class Feed:
             self.ring,
             wanted,
             place,
-            lost=lambda place: self._lost(self.id_of(place - 1), self.ring.begin - place),
+            lost=lambda place: self._lost(self.id_of(place - 1), self.ring.begin - place, self.ring.begin),
             pause=lambda: PACE * len(self._readers),
             on_cut=on_cut,
         )
         if not known:
-            reader.first.append(self._lost(after or "", None))
+            reader.first.append(self._lost(after or "", None, max(place, self.ring.begin)))
         if self.closed:
             reader.end()
         return reader
 
     def _place(self, after: str | None) -> tuple[int, bool]:
-        """Where to read on behind an id, and whether it is one of this run."""
+        """Where to read on behind an id, and whether all that happened since is known."""
         if after is None:
             return self.ring.end, True
         run, _, number = after.rpartition("-")
-        is_ours = run == self._run and len(number) < 20 and number.isascii() and number.isdigit()
+        is_ours = run in self._runs and len(number) < 20 and number.isascii() and number.isdigit()
         if is_ours and int(number) < self.ring.end:
-            return int(number) + 1, True
+            return int(number) + 1, run == self._run
         return self.ring.begin, False
 
-    def _lost(self, after: str, count: int | None) -> Told:
-        """What stands for events that have left the ring. after: the last one that the reader has told of."""
-        number = self.ring.begin - 1
+    def _begin_run(self) -> None:
+        self._run = new_id()[:8]
+        self._runs.add(self._run)
+
+    def _lost(self, after: str, count: int | None, place: int) -> Told:
+        """What stands for events that are gone. after: the last one that the reader has told of. place: where
+        it reads on.
+        """
+        number = place - 1
         event_id = self.id_of(number)
         data = encode(lost_frame(event_id, after[:80], count, self._now()))[:-1]
         return told(number, event_id, "", EVENTS_LOST, data)

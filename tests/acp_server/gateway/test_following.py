@@ -10,8 +10,10 @@ import trio
 from hypothesis import given
 from hypothesis import strategies as st
 
-from acp_server.gateway.clients.other_processes import Follower, Known, last_place, last_turn, start_of_news
+from acp_server.gateway.clients.other_processes import Follower
+from acp_server.gateway.clients.reading_places import Known, last_place, last_turn, start_of_news
 from acp_server.gateway.feed.feed import Feed
+from acp_server.gateway.feed.interest import Interest
 from acp_server.gateway.feed.ring import Reader
 from runtime.conversation.conversation import Conversation
 from runtime.conversation.load_and_fork import copy_session
@@ -55,11 +57,14 @@ async def following(
         await trio.lowlevel.checkpoint()
         delivered.append((session_id, event))
 
-    follower = Follower(store, feed, deliver, known, now=lambda: began)
+    feed.interest = Interest(now=lambda: began)
+    follower = Follower(store, feed, deliver, known)
     with feed.read() as reader:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(follower.run)
-            await trio.testing.wait_all_tasks_blocked(0.05)
+            with trio.fail_after(PATIENCE):
+                while not follower.following:  # noqa: ASYNC110 - a thread's work among it
+                    await trio.sleep(0.01)
             yield reader, delivered
             nursery.cancel_scope.cancel()
 
@@ -171,11 +176,13 @@ async def test_what_this_process_told_itself_is_not_told_again() -> None:
 
     talk = session.conversation
     talk.client = type("Publishing", (RecordingClient,), {"emit": lambda _, *given: emit(*given)})()
-    async with following(store, feed) as (reader, delivered):
+    known = {"s": Known(alone=True, seen=0, taken_at=0)}
+    async with following(store, feed, known=known.get) as (reader, delivered):
         await ask(session, "mine")
         mine = await frames_until(reader, is_end)
         await trio.testing.wait_all_tasks_blocked(0.01)
         assert delivered == []
+        known["s"] = Known(alone=False, seen=0, taken_at=0)
         await ask(other, "theirs")
         theirs = await frames_until(reader, is_end)
     assert "user_message" not in kinds(mine)
@@ -240,10 +247,10 @@ async def test_trouble_with_one_session_ends_nothing(caplog: pytest.LogCaptureFi
 
 
 async def test_the_end_of_the_store_ends_the_follower() -> None:
-    store = MemoryStore()
-    with trio.fail_after(PATIENCE):
+    store, feed = MemoryStore(), Feed()
+    with trio.fail_after(PATIENCE), feed.read():
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(Follower(store, Feed(), no_delivery).run)
+            nursery.start_soon(Follower(store, feed, no_delivery).run)
             await trio.testing.wait_all_tasks_blocked()
             await store.aclose()
 
