@@ -1,6 +1,6 @@
-"""What a session and a turn cost on a PostgreSQL server: time, disk, log, connections. The server is our own,
-made for the run with durable commits; where there is no PostgreSQL there are no lines.
+"""What a session and a turn cost on a PostgreSQL server: time, disk, log, connections.
 
+The server is our own, made for the run with durable commits; where there is no PostgreSQL there are no lines.
 Works on `runtime` as an embedder does: no server process, no network, a model that answers at once. A turn is
 a prompt, a reply with a tool call, its result of 2 kB, and an answer of 1 kB.
 """

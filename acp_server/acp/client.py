@@ -1,11 +1,7 @@
-"""The client of a connection as the core sees it: told what happens, asked for files, terminals, permission.
+"""The client as the core sees it: told what happens, asked for files, terminals, permission, answers.
 
 Knows `Wire` only, nothing of how messages are encoded or written. Every answer may be missing, late or
-wrong; a method is called only if the client declared it.
-
-What a client answers to our requests, made into values. Pure; what cannot be read is the careful value.
-
-The form that a question is shown as stands beside the reading of its answer.
+wrong: what cannot be read becomes the careful value. A method is called only if the client declared it.
 """
 
 from collections.abc import Mapping, Sequence

@@ -1,8 +1,7 @@
-"""How this client is to be told things: its capabilities and our settings, made into one frozen value.
+"""What may go to this client, as one frozen value, and what a session can be set to as ACP config options.
 
-Knows no session and sends nothing. Built once per connection, after `initialize`.
-
-What can be set, as ACP's session config options. Pure; knows no settings.
+Built of the client's capabilities and our settings, once per connection, after `initialize`. Knows no
+session and sends nothing.
 """
 
 from collections.abc import Iterable, Mapping

@@ -1,8 +1,7 @@
-"""A prompt's content blocks as the one text that the model reads. Knows no session and reads no file.
+"""A prompt's content blocks as the one text that the model reads, and `file:` URIs as paths, both ways.
 
-Pictures are no part of the text; `runtime.transcript.restore` takes them out of the same blocks.
-
-`file:` URIs and paths, both ways, POSIX, Windows and UNC alike on every host. Touches no file system.
+Pictures are no part of the text; `runtime.transcript.restore` takes them out of the same blocks. URIs are
+read alike on every host: POSIX, Windows and UNC. Knows no session, reads no file, asks no file system.
 """
 
 import base64

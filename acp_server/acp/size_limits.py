@@ -1,10 +1,7 @@
-"""Keeping every outgoing line small: texts split or cut by the bytes they take as JSON. Knows no message.
+"""No outgoing line too large: texts split or cut by their bytes as JSON, stored prompt blocks made to fit.
 
-Clients give up on lines between 10 and 64 MiB, so no text in a message takes more than `TEXT_LIMIT`.
-
-A stored prompt block as blocks that may be sent back: split, cut or named when too large for a line.
-
-The transcript keeps the whole block; only what goes over the wire is smaller. Knows no session.
+Clients give up on lines between 10 and 64 MiB, so no text in a message takes more than `TEXT_LIMIT`. The
+transcript keeps the whole block; only what goes over the wire is smaller. Knows no message and no session.
 """
 
 import json

@@ -5,9 +5,8 @@
 2. Always its conformant twin: a `usage_update` that carries the same facts in `_meta`.
 3. Something the person sees: a compaction or a notice where the client takes these, else a line of thought.
 
-Which of them go out is decided in `wire_options`. Knows nothing of why or how a history is trimmed.
-
-The notification as a value, and the few bodies that more than one map builds. Knows no event.
+Which of them go out is decided in `client_options`. The few bodies that `updates` builds as well are here.
+Knows nothing of why or how a history is trimmed.
 """
 
 import os

@@ -127,7 +127,7 @@ class Live:
         await talk.emit(CommandsAvailable(commands_of(talk)))
 
     async def restore(self, talk: Conversation, *, quietly: bool) -> None:
-        """See `load_and_fork.restore`. What the session cost so far is summed up only if there are prices."""
+        """Fill a conversation from the store. What it cost so far is summed up only if there are prices."""
         with noting(talk.store):
             await restore(talk, trim=not quietly, replayed=not quietly)
         prices = talk.setup.prices
@@ -140,7 +140,6 @@ class Live:
         return (await copy_session(store, source, now=utc_now())).session_id
 
     async def replay(self, talk: Conversation) -> None:
-        """See `runtime.conversation.load_and_fork`."""
         await replay(talk)
 
 

@@ -1,4 +1,7 @@
-"""A session's MCP servers: from what its client and the settings name, and the command that shows them."""
+"""A session's MCP servers, made of what its client and the settings name, and the command that shows them.
+
+Knows settings and the client's params, nothing of how a server is reached.
+"""
 
 import os
 from collections.abc import Callable, Sequence

@@ -1,4 +1,7 @@
-"""From settings to what a session runs with. Knows the catalogs of tools and providers, no protocol."""
+"""From settings to what a session runs with: model, tools, trimmer, permission, system prompt.
+
+Knows the catalogs of tools and providers, no protocol.
+"""
 
 import re
 from collections.abc import Awaitable, Callable, Collection
@@ -136,20 +139,17 @@ def _maker(
 
 @dataclass(frozen=True, slots=True)
 class SettingsCatalog:
-    """What a session may be set to, out of the settings that it was opened with (`switching.Catalog`)."""
+    """What a session may be set to, out of the settings that it was opened with (`switch_model.Catalog`)."""
 
     config: SessionConfig
     provider: ProviderOf
     without: Collection[str] = frozenset()
 
     def offers(self, choice: Choice) -> tuple[Offer, ...]:
-        """See the protocol."""
         return offers.offers(self.config, choice)
 
     def chosen(self, choice: Choice, offer_id: str, value: str) -> Choice:
-        """See the protocol."""
         return offers.chosen(self.config, choice, offer_id, value)
 
     def setup(self, choice: Choice) -> Setup:
-        """See the protocol."""
         return make_setup(offers.with_choice(self.config, choice), self.provider, self.without)

@@ -1,8 +1,7 @@
-"""`wholeturn doctor`: what is missing or wrong here, and how to mend it. Changes nothing.
+"""`wholeturn doctor`: all checks in their order, what each found, and how to mend it. Changes nothing.
 
-Exit status: 0 when all works (notes are no failure), 1 when something does not.
-
-All checks in their order. Knows what needs readable settings and what asks others; prints nothing.
+Exit status: 0 when all works (notes are no failure), 1 when something does not. Knows what needs readable
+settings and what asks others; how a check looks is in `acp_server.doctor`.
 """
 
 import argparse

@@ -1,6 +1,4 @@
-"""`wholeturn editors [NAME]`: how an editor is set up, with the command of this installation filled in.
-
-The editors that have a page here: what goes into their settings, with the command of this installation.
+"""`wholeturn editors [NAME]`: the editors that have a page here, each with this installation's command in it.
 
 A page is Markdown; its first fenced block is the configuration, so that the two cannot differ. Knows no
 editor's own files and writes none.

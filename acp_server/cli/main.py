@@ -1,6 +1,6 @@
 """The command line: one parser, one module a command, imported when the command is asked for.
 
-Without a command the flags are the server's own.
+Without a command the flags are the server's own. Knows no command's work.
 """
 
 import argparse

@@ -1,4 +1,7 @@
-"""What the commands print: to any terminal, and to a reader who may have gone. Knows no command."""
+"""What all commands print and how they are parsed: for any terminal, and for a reader who may have gone.
+
+The parser's errors name the command they are about and what was probably meant. Knows no command.
+"""
 
 import argparse
 import io

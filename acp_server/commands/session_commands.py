@@ -1,5 +1,4 @@
-"""The commands about the conversation itself: less of it for the model, or more again, back to a turn, on
-with a broken one.
+"""The commands about the conversation itself: `/compact`, `/clear`, `/expand`, `/rewind`, `/continue`.
 
 Each gives the text of its answer. Nothing that is stored is ever changed by them.
 """

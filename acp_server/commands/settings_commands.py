@@ -1,4 +1,4 @@
-"""The commands that set what a session runs with, and the one that tells what it used and cost.
+"""What a session runs with: `/model` and `/profile`, which set it, and `/cost`, which counts it.
 
 Each gives the text of its answer. What is set holds from the next prompt on, as for a client's own switches.
 """

@@ -1,7 +1,6 @@
-"""The merged, checked tree to settings. Pure; knows the defaults that no source states.
+"""The merged, checked tree to settings, `loop_context` included. Knows the defaults that no source states.
 
-[runtime_profiles.NAME.loop_context]: to settings, and what is wrong in it. Pure, but for what is
-installed.
+Pure, but for asking which trimmers are installed.
 """
 
 from __future__ import annotations
@@ -118,7 +117,7 @@ MEMORY = "memory"
 
 
 def build(merged: Merged, env: Mapping[str, str], warnings: tuple[str, ...] = ()) -> SessionConfig:
-    """Settings of the default agent. The tree must have passed `check` and `references`."""
+    """Settings of the default agent. The tree must have passed `check` and `combine`."""
     agent, models = _models(merged)
     known = profiles(merged, agent.profile)
     return SessionConfig(

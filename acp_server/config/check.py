@@ -1,4 +1,7 @@
-"""A layer against the schema: every fault as one plain sentence with its place. Knows no other layer."""
+"""A layer against the schema, its rules and patterns too: every fault as one plain sentence with its place.
+
+Knows no other layer.
+"""
 
 import re
 from collections.abc import Callable, Iterator, Mapping

@@ -1,4 +1,4 @@
-"""File layers, variables and flags to one checked tree, and what is wrong between its keys."""
+"""File layers, variables and flags to one checked tree, and what is wrong between its keys. Reads no file."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain, islice

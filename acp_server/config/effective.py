@@ -1,7 +1,4 @@
-"""Every setting that is in force, with its value and where it is from. Pure; prints nothing.
-
-Settings in force as text of 80 columns or as JSON. Pure.
-"""
+"""Every setting in force, with its value and where it is from, as text or JSON. Pure; prints nothing."""
 
 import json
 from collections.abc import Iterator, Mapping, Sequence

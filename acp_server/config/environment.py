@@ -1,14 +1,12 @@
-"""Variables and flags to layers. Reads no file; the values stay text until the schema says otherwise.
+"""Variables and flags to layers, and the short names that stand for keys of the default agent. Reads no file.
 
-`WHOLETURN_AGENTS__DEFAULT__PROVIDER=x` sets `agents.default.provider`: two underscores go one level down,
-letters are taken as small. In the names of agents, providers and profiles a single underscore also finds a
-configured name with another sign in that place (`LOCAL_VLLM` finds `local-vllm`). An empty variable counts
-as not set. The short names are those of `shorts`, in capitals: `WHOLETURN_MODEL`.
+Values stay text until the schema says otherwise. `WHOLETURN_AGENTS__DEFAULT__PROVIDER=x` sets
+`agents.default.provider`: two underscores go one level down, letters are taken as small. In the names of
+agents, providers and profiles a single underscore also finds a configured name with another sign in that
+place (`LOCAL_VLLM` finds `local-vllm`). An empty variable counts as not set.
 
-Short names that stand for keys of the default agent and its provider: a start without a file. Pure.
-
-`WHOLETURN_BASE_URL=http://127.0.0.1:11434/v1 WHOLETURN_MODEL=qwen3` or `--provider scripted` say no agent
-and no section; this module says which keys they mean, given the settings of the weaker sources.
+`WHOLETURN_BASE_URL=http://127.0.0.1:11434/v1 WHOLETURN_MODEL=qwen3` or `--provider scripted` name no agent
+and no section: which keys such short names mean depends on the settings of the weaker sources.
 """
 
 import re

@@ -1,9 +1,7 @@
-"""A settings file to a layer: read once, bounded, parsed. Knows no schema.
+"""A settings file to a layer, read once, bounded and parsed, and the line on which each of its keys stands.
 
-The line on which each key of a TOML text stands. Pure; knows no setting and judges no value.
-
-`tomllib` gives values without places. This scanner walks keys and skips values, so it needs a text that
-`tomllib` accepted; on any other it stops early and answers with what it found.
+`tomllib` gives values without places. The scanner here walks keys and skips values, so it needs a text that
+`tomllib` accepted; on any other it stops early and answers with what it found. Knows no schema.
 """
 
 import hashlib

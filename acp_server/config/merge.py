@@ -1,6 +1,6 @@
-"""Layers to one tree, with the layer that had the last word on each key. Pure.
+"""Layers to one tree, the layer that had the last word on each key, and what the tree leaves unsaid. Pure.
 
-What a tree leaves unsaid, and the closest name to one that is not there. Pure.
+Also the closest name to one that is not there. Knows no source and no schema.
 """
 
 from collections.abc import Iterable

@@ -1,10 +1,7 @@
-"""The door of the gateway: who may come in, with what, and how often. Knows no route.
+"""The door of the gateway: who may come in, with what, from which address and how often. Knows no route.
 
 Each rule looks at the request alone and gives None or the refusal; the first that refuses is the answer.
 Nothing of a request's body is read, since no route takes one.
-
-How many requests an address may make: a bucket each, refilled by time. Knows no request and no clock.
-Names and addresses as requests and settings write them. Pure, but for looking a name up.
 """
 
 import ipaddress

@@ -91,7 +91,6 @@ class Wire(trio.abc.Stream):
         return trio.current_time() - self._sending_since > STUCK_SECONDS
 
     async def wait_send_all_might_not_block(self) -> None:
-        """See trio."""
         await self._stream.wait_send_all_might_not_block()
 
     async def send_eof(self) -> None:

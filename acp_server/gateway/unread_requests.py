@@ -1,11 +1,9 @@
-"""Around an ASGI app: what a client goes on sending to an app that has ended is read and thrown away.
+"""What a client still sends when its app has ended is read and thrown away; the shape of refusals.
 
 hypercorn hands messages over in a bounded queue and waits where it is full. Nobody empties that of an app
-which has ended, or which refuses a body without reading it, and the connection would wait for ever.
-
-The shape of every answer that is not what was asked for: `{"error": {"status": …, "message": …}}`.
-
-Knows no route. A message is one sentence and holds nothing of what was sent.
+which has ended, or which refuses a body without reading it, and the connection would wait for ever. Every
+answer that is not what was asked for is `{"error": {"status": …, "message": …}}`, one sentence that holds
+nothing of what was sent. Knows no route.
 """
 
 import logging

@@ -167,7 +167,7 @@ class Connection(Generic[AppT]):
         await self._writer.put_when_room(line)
 
     async def call(self, method: str, params: Mapping[str, object]) -> object:
-        """Ask the client. Raises ClientCallError; see `calls.Calls.call`."""
+        """Ask the client. Raises ClientCallError; see `pending_requests.Calls.call`."""
         return await self._calls.call(method, params)
 
     def _respond(self, request: Request, outcome: Outcome) -> None:

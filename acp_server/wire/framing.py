@@ -1,11 +1,8 @@
-"""Bytes to lines, bounded. Knows neither JSON nor where the bytes come from.
+"""Bytes to lines, bounded, and lines to messages handed on in order. Knows not what they ask for.
 
-Lines end with LF; a CR before it and blank lines are dropped. The result does not depend on how the
-bytes were cut into pieces.
-
-Reads messages off a stream and hands them on, in order. Knows not what they ask for.
-
-Handling a message never waits, so nothing that the client does or leaves undone stops the reading.
+Lines end with LF; a CR before it and blank lines are dropped. The result does not depend on how the bytes
+were cut into pieces. Handling a message never waits, so nothing that the client does or leaves undone stops
+the reading.
 """
 
 import logging

@@ -1,8 +1,7 @@
-"""The client's requests that are being worked on: by id, so that they can be given up. Knows no method.
+"""Requests that are open, both ways: the client's that are being worked on, and ours that it has to answer.
 
-Requests that we send to the client, and their answers. Knows neither the stream nor any method.
-
-Every call may be answered with an error, with null, late or never; the caller bounds it by a cancel scope.
+The client's can be given up by their id. Ours may be answered with an error, with null, late or never; the
+caller bounds them by a cancel scope. Knows neither the stream nor any method.
 """
 
 import itertools

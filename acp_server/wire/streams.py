@@ -1,9 +1,7 @@
-"""Two descriptors as one trio stream. Knows neither lines nor who is at the other end.
+"""Two descriptors as one trio stream, and the signals that end the server. Knows neither lines nor the peer.
 
 Non-blocking mode is a property of the open file, not of the descriptor. Where others share that file
 (a terminal, an output that is also stderr) it would break them, so these are served by threads.
-
-The signals that end the server. Knows not what ending means.
 """
 
 import logging

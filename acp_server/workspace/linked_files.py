@@ -1,9 +1,8 @@
-"""Files that a prompt links to, read for the model as its own tool would read them. Knows no wire.
+"""What is done before each turn: guidance files looked at anew, files that the prompt links to read.
 
-What the tool may not read without a question (outside the folders, a secret, a rule against it) is not read:
-the link stays, with the reason.
-
-What is done before each turn of a session: guidance files looked at anew, linked files read.
+Linked files are read for the model as its own tool would read them. What the tool may not read without a
+question (outside the folders, a secret, a rule against it) is not read: the link stays, with the reason.
+Knows no wire.
 """
 
 import re
@@ -96,7 +95,7 @@ class Preparing:
         self._guidance = GuidanceFiles(own)
 
     async def __call__(self, talk: Conversation, prompt: Prompt) -> Prompt:
-        """See the type. A prompt that no model will see costs nothing."""
+        """A prompt that no model will see costs nothing."""
         if not talk.setup.kind:
             return prompt
         talk.pending += await self._guidance.before_turn(talk.keeper, talk.tool_context)

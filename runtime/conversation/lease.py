@@ -1,11 +1,9 @@
 """A session's lease as the session uses it: had before a prompt is answered, shown with each entry.
 
-Knows the Store port. Until its first prompt a session only reads, so another window can have it.
-
-Who holds a session: this process as others will know it, and whether another one is still alive.
-
-Knows the operating system, no store. A process id means something only on one machine and, on Linux, in one
-namespace of process ids; elsewhere nothing is known, and a lease has to run out.
+Until its first prompt a session only reads, so another window can have it. Also who holds a lease, and
+whether that process is still alive: a process id means something only on one machine and, on Linux, in one
+namespace of process ids; elsewhere nothing is known, and a lease has to run out. Knows the Store port, no
+store.
 """
 
 import os
@@ -112,7 +110,7 @@ class LeasedStore:
         head: HeadChange = UNCHANGED,
         lease: Lease | None = None,
     ) -> None:
-        """See the port. Raises LeaseLost, and SessionBusy when another process has the session."""
+        """Raises LeaseLost, and SessionBusy when another process has the session."""
         mine = session_id == self.lease.session_id
         shown = self.lease.current if mine and lease is None else lease
         try:
@@ -124,50 +122,41 @@ class LeasedStore:
             self.lease.seen += len(entries)
 
     async def entries(self, session_id: str, *, after: int = 0, limit: int = 500) -> list[StoredEntry]:
-        """See the port."""
         page = await self._inner.entries(session_id, after=after, limit=limit)
         if self.noting and page and session_id == self.lease.session_id:
             self.lease.seen = max(self.lease.seen, page[-1].seq)
         return page
 
     async def create_session(self, record: SessionRecord) -> None:
-        """See the port."""
         await self._inner.create_session(record)
 
     async def session(self, session_id: str) -> SessionRecord | None:
-        """See the port."""
         return await self._inner.session(session_id)
 
     async def list_sessions(self, *, cwd: str | None, cursor: str | None, limit: int) -> SessionPage:
-        """See the port."""
         return await self._inner.list_sessions(cwd=cwd, cursor=cursor, limit=limit)
 
     async def position(self, session_id: str, key: str) -> int | None:
-        """See the port."""
         return await self._inner.position(session_id, key)
 
     async def search(
         self, session_id: str, query: str, *, limit: int, before_turn: str | None = None
     ) -> list[Hit]:
-        """See the port."""
         return await self._inner.search(session_id, query, limit=limit, before_turn=before_turn)
 
     async def delete_session(self, session_id: str) -> bool:
-        """See the port. The session's own lease is in nobody's way."""
+        """The session's own lease is in nobody's way."""
         if session_id == self.lease.session_id:
             await self.lease.release()
         return await self._inner.delete_session(session_id)
 
     async def fork_session(self, record: SessionRecord, source_id: str, *, up_to: int) -> None:
-        """See the port."""
         await self._inner.fork_session(record, source_id, up_to=up_to)
 
     async def purge(self, older_than: str) -> int:
-        """See the port."""
         return await self._inner.purge(older_than)
 
     def watch(self) -> AbstractAsyncContextManager[AsyncIterator[frozenset[str]]]:
-        """See the port."""
         return self._inner.watch()
 
     async def aclose(self) -> None:

@@ -1,8 +1,7 @@
-"""Brings a stored session back: its history from the first kept turn on, and its whole visible transcript.
+"""Stored sessions brought back, with history and visible transcript, and copied to go on with.
 
-Knows no protocol and changes nothing in the store, unless limits have shrunk since and turns must go.
-
-Copies of a session to go on with: all of it, or up to the end of a turn. The session stays as it is.
+Knows no protocol and changes nothing in the source. A load writes only where limits have shrunk since and
+turns must go; a copy is of the whole session, or up to the end of a turn.
 """
 
 import logging

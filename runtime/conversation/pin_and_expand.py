@@ -1,8 +1,7 @@
-"""Turns that the user has pinned: no trim takes them. Durable before it is in force; knows no command.
+"""Turns that the user pins, which no trim takes, and dropped turns brought back when limits have grown.
 
-Turns that were dropped come back when limits have grown: how many would fit, and bringing them back.
-
-Nothing comes back by itself. Knows no protocol; the transcript has all turns, the cut only moves.
+Both are durable before they are in force. Nothing comes back by itself; the transcript has all turns, the cut
+only moves. Knows no command and no protocol.
 """
 
 from collections.abc import AsyncGenerator

@@ -1,8 +1,7 @@
-"""When a refused request is sent again, after how long, and where: pure. Knows no HTTP client.
+"""When a refused request is sent again, after how long, and where; and a provider that is sent no pictures.
 
-A model that cannot see, as a provider that never sends it a picture: a line stands where one was.
-
-Knows no API. Histories keep their pictures, so that another model of the same session sees them.
+The latter stands around a model that cannot see: a line stands where a picture was. Histories keep their
+pictures, so that another model of the same session sees them. Knows no API and no HTTP client.
 """
 
 import re
@@ -107,14 +106,12 @@ class SightlessProvider:
         self._made: dict[int, tuple[Segment, Segment]] = {}
 
     def stream(self, request: ModelRequest) -> AbstractAsyncContextManager[AsyncIterator[Sequence[Part]]]:
-        """See the port."""
         shown = [(segment, self._shown(segment)) for segment in request.segments]
         # Only what is sent now is kept: the bytes of these segments are then made once, too.
         self._made = {id(own): (own, other) for own, other in shown if own is not other}
         return self._inner.stream(replace(request, segments=tuple(other for _, other in shown)))
 
     async def aclose(self) -> None:
-        """See the port."""
         await self._inner.aclose()
 
     def _shown(self, segment: Segment) -> Segment:

@@ -122,7 +122,7 @@ class AsyncioAgent:
         await self._stack.aclose()
 
     async def ask(self, text: str) -> Answer:
-        """See `Agent.ask`. Cancelled, it returns when the turn is recorded as cancelled."""
+        """Cancelled, it returns when the turn is recorded as cancelled."""
         self._check()
         async with self._turnstile:
             return await self._running.run(self.agent.ask, text)

@@ -94,7 +94,6 @@ class _Watched(JSONRPCDispatcher[Any]):
         *,
         task_status: TaskStatus[None] = TASK_STATUS_IGNORED,
     ) -> None:
-        """See the SDK."""
         try:
             await super().run(on_request, on_notify, on_notify_intercept, task_status=task_status)
         finally:
@@ -169,7 +168,6 @@ class SdkLink:
 
     @property
     def ended(self) -> str:
-        """See `Link`."""
         return self._ended
 
     def closed(self) -> None:
@@ -178,7 +176,6 @@ class SdkLink:
         self._wake()
 
     async def offer(self) -> Offer:
-        """See `Link`."""
         capabilities = self._session.server_capabilities
         if capabilities is None:
             return Offer()
@@ -189,12 +186,10 @@ class SdkLink:
         return Offer(tuple(found.values()), resources=capabilities.resources is not None)
 
     async def call(self, tool: str, arguments: Mapping[str, object]) -> Mapping[str, object]:
-        """See `Link`."""
         ask = partial(self._session.call_tool, tool, dict(arguments))
         return _plain(await self._ask(ask, self._server.call_timeout))
 
     async def resources(self) -> tuple[Mapping[str, object], ...]:
-        """See `Link`."""
         found = await self._pages(self._session.list_resources, lambda page: page.resources)
         try:
             list_ = self._session.list_resource_templates
@@ -204,7 +199,6 @@ class SdkLink:
         return tuple(_plain(item) for item in found)
 
     async def read(self, uri: str) -> Mapping[str, object]:
-        """See `Link`."""
         return _plain(await self._ask(partial(self._session.read_resource, uri), self._server.call_timeout))
 
     async def _pages(

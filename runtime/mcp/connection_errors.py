@@ -1,6 +1,6 @@
-"""What a connection raised, as one sentence without secrets. Knows the exceptions of the SDK and of HTTP.
+"""Why a connection failed, as one sentence without secrets, from what was raised and what was noticed of it.
 
-What was noticed of a connection, for the sentence that tells why it failed; the secrets to leave out.
+Knows the exceptions of the SDK and of HTTP.
 """
 
 from collections.abc import Callable, Iterator

@@ -1,12 +1,8 @@
-"""What the rest of the package sees of a connection: its tools as plain values, its calls, its end.
+"""A connection as the rest of the package sees it: tools as plain values, calls, its end; names made fit.
 
-Knows no SDK: importing that takes a second, and only `connection` does.
-
-Foreign text on one line: names, errors and last words of servers. Pure.
-Names under which a model calls the tools of MCP servers. Pure.
-
-A name depends on the server's and the tool's own names alone, so it stays what it is whichever servers come
-and go: calls in an old history still mean the same tool.
+A tool's name for the model depends on the server's and the tool's own names alone, so it stays what it is
+whichever servers come and go: calls in an old history still mean the same tool. Texts of servers are put on
+one line. Knows no SDK: importing that takes a second, and only `connection` does.
 """
 
 import hashlib

@@ -1,8 +1,6 @@
-"""Two tools by which a model finds and reads what MCP servers hold beside tools.
+"""Two tools by which a model finds and reads what MCP servers hold beside tools, and answers made text.
 
-They are offered only while a server has resources.
-
-What a server answered, as text for the model. Knows the protocol's JSON form and nothing of its origin.
+The tools are offered only while a server has resources. Knows the protocol's JSON form, not the SDK.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -140,11 +140,9 @@ class Server:
         return await (await self._ready()).call(tool, arguments)
 
     async def resources(self) -> tuple[Mapping[str, object], ...]:
-        """See `Link.resources`."""
         return await (await self._ready()).resources()
 
     async def read(self, uri: str) -> Mapping[str, object]:
-        """See `Link.read`."""
         return await (await self._ready()).read(uri)
 
     async def _ready(self) -> Link:

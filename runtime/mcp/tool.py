@@ -1,12 +1,9 @@
-"""A tool of an MCP server as a tool of the session. Knows its server, not how that is reached.
+"""A tool of an MCP server as a tool of the session, its schema made into one that every provider takes.
 
 What a server claims of its tools is not believed where it would spare a question: every call asks for the
 action `other`, and a tool that claims to look only is shown as one that fetches, which is never begun early.
-
-A tool's JSON schema, made into one that every provider takes. Pure.
-
 Providers refuse a whole request for one schema that they dislike, so one careless server would close the
-session. The server itself still judges the arguments.
+session. The server itself still judges the arguments. Knows its server, not how that is reached.
 """
 
 import re

@@ -1,6 +1,7 @@
-"""The tools and the remark that a session gets of its servers, worked out anew when they have changed.
+"""The tools of all servers that a model is told of, within a budget, and the remark about what is missing.
 
-Which tools of all servers a model is told of: one with very many may not push out the others. Pure.
+A server with very many may not push out the others. Worked out anew when the tools have changed. Knows no
+connection.
 """
 
 from collections.abc import Mapping, Sequence

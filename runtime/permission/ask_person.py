@@ -2,9 +2,7 @@
 
 Nothing is allowed by an error, by no answer or by one that was not on offer. Questions of calls that run side
 by side are asked one after the other, since some editors show only one; a question that an answer has settled
-meanwhile is not asked.
-
-What a person is asked: the call as it is shown, and the answers on offer, in words. Pure.
+meanwhile is not asked. The answers on offer are put in words here. Knows no protocol.
 """
 
 import logging

@@ -1,6 +1,6 @@
-"""The permission modes: what each kind of action meets before any rule is looked at. Pure.
+"""The permission modes, and what each kind of action meets in them; what permission of a session begins with.
 
-What permission in a session begins with, as one frozen value. Reads nothing.
+Pure; knows no rule's meaning and reads nothing.
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
-"""Patterns of files: `*` and `?` stay within a name, `**` crosses folders, `[...]` is one of. Pure.
+"""Patterns of files and of addresses, and what can be wrong with a rule. Pure; asks no file system.
 
-What can be wrong with a rule. Knows nothing else.
-Rules about addresses: `https://host/path*`, `host`, `*.host`. Pure.
-
-An address that browsers and libraries could read in two ways is covered by no rule.
+Files: `*` and `?` stay within a name, `**` crosses folders, `[...]` is one of. Addresses:
+`https://host/path*`, `host`, `*.host`; one that browsers and libraries could read in two ways is covered by
+no rule.
 """
 
 import re

@@ -1,6 +1,6 @@
 """What a prefix of a command's words may promise, and which an "always" may be offered for. Pure.
 
-`known` has the tables; here is how they are read: in doubt a program may run others.
+`known_programs` has the tables; here is how they are read: in doubt a program may run others.
 """
 
 import re

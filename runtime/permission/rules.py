@@ -1,8 +1,7 @@
-"""A permission rule as people write it, `tool` or `tool:pattern`, parsed and checked. Knows no list of tools.
+"""Permission rules, `tool` or `tool:pattern`, parsed and checked, and which of a session's are about a call.
 
 What a pattern is depends on the tool: the words of a command, an address, or a path relative to the project.
-
-The rules of one session and which of them speak about a call. Pure; decides nothing.
+Pure; decides nothing and knows no list of tools.
 """
 
 import posixpath

@@ -1,6 +1,6 @@
-"""Whether what a replay made again is what was recorded: requests by digest, trims by figures. Pure.
+"""Whether what a replay made again is what was recorded, and recorded trims taken out of a history again.
 
-What recorded trims took out of a history, taken out again by their figures. Pure, decides nothing.
+Requests are compared by digest, trims by figures. Pure; decides nothing.
 """
 
 from collections.abc import Sequence

@@ -1,5 +1,4 @@
-"""What a recorded session would have sent under other limits, request by request. Asks no model, runs no
-tool.
+"""What a recorded session would have sent under other limits, request by request. Asks no model, no tool.
 
 The replies and results are the recorded ones, so this tells what the model would have seen, not what it
 would have said. Sizes are estimates. Trims that only a provider's own figures cause (a refusal, a count

@@ -1,10 +1,8 @@
-"""Replays a stored session: reads its records in order and has every provider call made again from them.
+"""A stored session read in order: every provider call made again, or what each recorded request weighed.
 
-What each recorded request weighed, out of the steps: the turns kept then, collapsed as they were.
-
-Unlike `replay` it may begin anywhere, compares nothing and makes no request; unlike `simulate` it decides
-nothing: what left is what was recorded as left. Pure. Figures are estimates, as they were then.
-What fills one request, in five portions that make its whole; requests are drawn of them. Pure.
+The former is `replay_session`. The latter, `Retrace`, may begin anywhere, compares nothing and makes no
+request; unlike `simulate` it decides nothing: what left is what was recorded as left. What fills a request is
+told in five portions that make its whole; figures are estimates, as they were then. Knows the Store port.
 """
 
 from collections.abc import AsyncGenerator, Iterator

@@ -1,9 +1,8 @@
 """A session: its conversation, the prompts that wait, the one turn that runs, and how it is cancelled.
 
 Knows no protocol, no provider and no store by name. `submit` and `cancel` decide at once, in the order in
-which they are called; `run` does the work in the caller's task.
-
-A session's states and what moves it between them: one table. A missing row is the protocol error.
+which they are called; `run` does the work in the caller's task. What moves a session between its states is
+one table: a missing row is the protocol error.
 """
 
 import logging

@@ -83,16 +83,13 @@ class RedactedTool:
         self.spec, self.kind = self.tool.spec, self.tool.kind
 
     def view(self, arguments: Mapping[str, object], context: ToolContext) -> ToolView:
-        """See the port."""
         return self.tool.view(arguments, context)
 
     async def request(self, arguments: Mapping[str, object], context: ToolContext) -> ToolRequest:
-        """See the port."""
         with self._refusals():
             return await self.tool.request(arguments, context)
 
     async def run(self, arguments: Mapping[str, object], context: ToolContext) -> ToolOutcome:
-        """See the port."""
         with self._refusals():
             return self.redaction.outcome(await self.tool.run(arguments, context))
 

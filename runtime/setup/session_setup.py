@@ -1,6 +1,6 @@
-"""What a session runs with, as values and functions. Knows no settings file and no catalog.
+"""What a session runs with, as values and functions, and a model asked for a summary.
 
-Asks a model for a summary, and what is checked of it before anyone relies on it. Knows no history.
+What a summary says is checked before anyone relies on it. Knows no settings file, no catalog and no history.
 """
 
 import re

@@ -55,7 +55,6 @@ class MemoryStore:
         self.leases: Leases = MemoryLeases(self._transcripts, clock)
 
     async def create_session(self, record: SessionRecord) -> None:
-        """See the port."""
         await self._enter()
         if record.session_id in self._transcripts:
             raise id_taken(record.session_id)
@@ -63,13 +62,11 @@ class MemoryStore:
         self._watchers.tell(record.session_id)
 
     async def session(self, session_id: str) -> SessionRecord | None:
-        """See the port."""
         await self._enter()
         found = self._transcripts.get(session_id)
         return found.head if found else None
 
     async def list_sessions(self, *, cwd: str | None, cursor: str | None, limit: int) -> SessionPage:
-        """See the port."""
         place = decode(cursor)
         await self._enter()
         heads = [transcript.head for transcript in self._transcripts.values()]
@@ -83,7 +80,6 @@ class MemoryStore:
         head: HeadChange = UNCHANGED,
         lease: Lease | None = None,
     ) -> None:
-        """See the port."""
         await self._enter()
         found = self._find(session_id)
         if lease is not None:
@@ -98,13 +94,11 @@ class MemoryStore:
         self._watchers.tell(session_id)
 
     async def entries(self, session_id: str, *, after: int = 0, limit: int = 500) -> list[StoredEntry]:
-        """See the port."""
         await self._enter()
         found = self._transcripts.get(session_id)
         return found.entries[max(after, 0) :][: max(limit, 0)] if found else []
 
     async def position(self, session_id: str, key: str) -> int | None:
-        """See the port."""
         await self._enter()
         found = self._transcripts.get(session_id)
         return found.seqs.get(key) if found else None
@@ -112,13 +106,11 @@ class MemoryStore:
     async def search(
         self, session_id: str, query: str, *, limit: int, before_turn: str | None = None
     ) -> list[Hit]:
-        """See the port."""
         from runtime.store.common.search import search
 
         return await search(self, session_id, query, limit, before_turn)
 
     async def delete_session(self, session_id: str) -> bool:
-        """See the port."""
         await self._enter()
         found = self._transcripts.get(session_id)
         if found is not None:
@@ -126,7 +118,6 @@ class MemoryStore:
         return self._transcripts.pop(session_id, None) is not None
 
     async def fork_session(self, record: SessionRecord, source_id: str, *, up_to: int) -> None:
-        """See the port."""
         await self._enter()
         source = self._transcripts.get(source_id)
         if source is None:
@@ -139,7 +130,6 @@ class MemoryStore:
         self._watchers.tell(record.session_id)
 
     async def purge(self, older_than: str) -> int:
-        """See the port."""
         await self._enter()
         now = self._clock()
         old = [
@@ -153,13 +143,11 @@ class MemoryStore:
 
     @asynccontextmanager
     async def watch(self) -> AsyncIterator[AsyncIterator[frozenset[str]]]:
-        """See the port."""
         await self._enter()
         with self._watchers.joined() as watcher:
             yield Changed(watcher)
 
     async def aclose(self) -> None:
-        """See the port."""
         self._closed = True
         self._watchers.end()
         await trio.lowlevel.checkpoint()
@@ -184,7 +172,6 @@ class MemoryLeases:
         self._clock = clock
 
     async def take(self, session_id: str, holder: Holder) -> Lease:
-        """See the port."""
         await trio.lowlevel.checkpoint()
         found = self._transcripts.get(session_id)
         if found is None:
@@ -193,14 +180,12 @@ class MemoryLeases:
         return Lease(session_id, holder, held.fence, len(found.entries))
 
     async def release(self, lease: Lease) -> None:
-        """See the port."""
         await trio.lowlevel.checkpoint()
         found = self._transcripts.get(lease.session_id)
         if found is not None and found.held is not None and found.held.fence == lease.fence:
             found.held = Held(lease.fence, None, 0.0)
 
     def is_lost(self, lease: Lease) -> bool:
-        """See the port."""
         found = self._transcripts.get(lease.session_id)
         return found is not None and found.held is not None and found.held.fence != lease.fence
 

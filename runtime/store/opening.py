@@ -1,6 +1,6 @@
-"""From a setting to a store. The catalog of stores: knows their names, not their workings.
+"""From a setting to a store, and where the store lies unless someone says otherwise.
 
-Where the store lies unless someone says otherwise. Knows no store.
+The catalog of stores: knows their names, not their workings.
 """
 
 import os

@@ -1,8 +1,8 @@
 """A tool's parameters as one table: the schema that a model is told, and the check of what it sends.
 
-Unknown names are refused, not ignored: a model that says `offset` where the tool says `line` must hear
-of it instead of getting another answer than it asked for. null, and "" for an optional string, mean
-"not given". A whole number may come as 3 or 3.0. A list holds objects, each by a table of its own.
+Unknown names are refused, not ignored: a model that says `offset` where the tool says `line` must hear of it
+instead of getting another answer than it asked for. null, and "" for an optional string, mean "not given". A
+whole number may come as 3 or 3.0. A list holds objects, each by a table of its own. Knows no tool.
 """
 
 import json

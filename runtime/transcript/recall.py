@@ -26,13 +26,11 @@ class SessionRecall:
         self._seen = 0
 
     async def search(self, query: str, limit: int) -> Sequence[Recalled]:
-        """See the port."""
         hits = await self._store.search(self._session_id, query, limit=limit)
         await self._look_on()
         return [self._recalled(hit) for hit in hits if hit.turn_id in self._numbers]
 
     async def turn(self, number: int) -> str | None:
-        """See the port."""
         await self._look_on()
         if not 1 <= number <= len(self._begins):
             return None

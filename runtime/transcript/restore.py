@@ -1,8 +1,7 @@
 """From a recorded turn to the model's rows, and to the events that show it again. Pure; knows no store.
 
-The pictures of a prompt, out of its content blocks as they are stored. Pure; decodes no picture.
-
-The same blocks always give the same pictures: a session that is loaded sends what the living one sent.
+Pictures of a prompt come out of its content blocks as they are stored; the same blocks always give the same
+pictures, so a session that is loaded sends what the living one sent.
 """
 
 import base64

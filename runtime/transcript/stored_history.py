@@ -1,9 +1,7 @@
-"""A history out of a store, as the session left it: from the oldest kept turn on. Knows no session that is
-open.
+"""A history out of a store, as the session left it: from the oldest kept turn on, with the call ids it used.
 
-Which of the provider's call ids a stored session has used, as it would know them had it gone on living.
-
-Ids of rounds that were folded away are free again there, so they are not among them.
+Ids of rounds that were folded away are free again, as they would be had it gone on living. Knows no open
+session.
 """
 
 from collections.abc import AsyncGenerator, Iterable, Sequence

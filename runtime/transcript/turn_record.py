@@ -1,6 +1,7 @@
 """Folds stored entries into one record a turn, a page at a time: memory does not grow with the session.
 
-Knows neither the model's rows nor the client's updates: `restore` and `replay` make those from a record.
+Knows neither the model's rows nor the client's updates: `restore` and `runtime/replay/` make those from a
+record.
 """
 
 from collections.abc import AsyncGenerator, Sequence

@@ -1,6 +1,7 @@
-"""Which trimmers there are, by name. One's own comes by an entry point or as `package.module:factory`.
+"""Which context trimmers there are, by name, and what one is made with. Knows no turn.
 
-Also its compact form, `strategy:max_tokens/keep_last`.
+One's own comes by an entry point or as `package.module:factory`. The compact form of the settings is
+`strategy:max_tokens/keep_last`.
 """
 
 import logging

@@ -1,6 +1,6 @@
-"""The trimmers that keep the newest rounds: so many, or as many as fit. Neither asks anyone.
+"""The built-in context trimmers: the newest rounds by count or by size, or old rounds folded into a summary.
 
-The trimmer that folds old rounds into one whose results hold a summary of all of them.
+Only the last one asks a model. Knows rounds, neither rows nor a turn.
 """
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
@@ -62,7 +62,6 @@ class NewestRounds:
     name: str = COUNT
 
     async def trim(self, history: Sequence[Iteration], prompt: str) -> TrimView:
-        """See `runtime.ports.ContextTrimmer`."""
         await trio.lowlevel.checkpoint()
         first = first_kept([1] * len(history), self.keep_last, self.slack)
         return TrimView(history[first:], trimmed=first > 0)
@@ -77,7 +76,6 @@ class NewestTokens:
     name: str = TOKEN_BUDGET
 
     async def trim(self, history: Sequence[Iteration], prompt: str) -> TrimView:
-        """See `runtime.ports.ContextTrimmer`."""
         await trio.lowlevel.checkpoint()
         first = first_kept(list(map(iteration_tokens, history)), self.max_tokens, self.slack)
         return TrimView(history[first:], trimmed=first > 0)
@@ -121,7 +119,6 @@ class FoldedRounds:
     name: str = SUMMARIZE
 
     async def trim(self, history: Sequence[Iteration], prompt: str) -> TrimView:
-        """See `runtime.ports.ContextTrimmer`."""
         untouched = TrimView(history, trimmed=False, persist=True)
         old, new = history[: -self.keep_last], history[-self.keep_last :]
         over = sum(map(iteration_tokens, history)) > self.max_tokens

@@ -1,10 +1,8 @@
-"""Has the trimmer look at the running turn before each of its provider calls.
+"""Has the context trimmer look at the running turn before each of its provider calls: one pass, recorded.
 
-Whatever it answers, raises or never answers, the turn goes on: a pass that fails leaves all as it was.
-
-One pass of a trimmer: rows to rounds, the trimmer's view to what changes in the rows, and back. Pure.
-
-The step alone says what was done, so a replay needs no trimmer and a restored turn is the one that lived.
+Whatever it answers, raises or never answers, the turn goes on: a pass that fails leaves all as it was. The
+step alone says what was done, so a replay needs no trimmer and a restored turn is the one that lived. Knows
+the trimmer as a port.
 """
 
 import logging

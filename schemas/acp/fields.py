@@ -1,6 +1,6 @@
 """Field types that the ACP models share: lenient for what describes, strict for what acts. Knows no model.
 
-Which strings on the wire are absolute paths. Knows no file system, not even the one it runs on.
+Absolute paths are those of any system; no file system is asked, not even the one this runs on.
 """
 
 import re

@@ -1,7 +1,7 @@
-"""`wholeturn simulate TRANSCRIPT`: a recorded session under other limits, as a table, JSON or a page with a
-picture.
+"""`wholeturn simulate TRANSCRIPT`: a recorded session under other limits, as a table, JSON or a page.
 
-TRANSCRIPT is an exported session, `-` for stdin, or the id of a stored one.
+TRANSCRIPT is an exported session, `-` for stdin, or the id of a stored one. How it is played is in
+`runtime.replay.simulate`.
 """
 
 import argparse

@@ -148,11 +148,9 @@ class Tty:
     """The terminal that the command runs in."""
 
     def say(self, text: str) -> None:
-        """See Terminal."""
         print(text, flush=True)
 
     def ask(self, question: str, default: str = "") -> str:
-        """See Terminal."""
         print(f"{question} [{default}] " if default else f"{question} ", end="", flush=True)
         line = sys.stdin.readline()
         if not line:
@@ -160,7 +158,6 @@ class Tty:
         return line.strip() or default
 
     def secret(self, question: str) -> str:
-        """See Terminal."""
         try:
             return getpass(f"{question} ").strip()
         except EOFError:

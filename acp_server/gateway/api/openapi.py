@@ -1,8 +1,6 @@
-"""The OpenAPI 3.1 description of the gateway's HTTP routes, made of the models that answer. Pure.
+"""A route of the gateway's API as a value, and the OpenAPI 3.1 description of all routes made of it. Pure.
 
 One source of truth: parameters and answers are those of `schemas.gateway_api`, events those of the feed.
-
-One route of the API as a value: what it takes, what it answers, who makes the answer.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping

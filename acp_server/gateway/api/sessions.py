@@ -1,7 +1,6 @@
 """Sessions as the API gives them: a page of the list, one session, what fills its context.
 
-What the views look at: one session as it is stored and, where it is open here, as it lives.
-
+What all views look at is found here: a session as it is stored and, where it is open here, as it lives.
 Knows the app's sessions and its store; changes neither.
 """
 

@@ -1,4 +1,7 @@
-"""A transcript's page as the API gives it: turn by turn, with what the model still gets of each, and why."""
+"""A transcript's page as the API gives it: turn by turn, with what the model still gets of each, and why.
+
+Knows the store's port and the stored steps; changes neither.
+"""
 
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
@@ -79,7 +82,7 @@ async def records_at(seen: Seen, places: Sequence[int]) -> AsyncGenerator[TurnRe
 
 
 async def view_of(looking: Looking, seen: Seen) -> View:
-    """See `View`. Settings that cannot be used hide which turns are collapsed, and nothing else."""
+    """What the model gets now. Settings that cannot be used hide only which turns are collapsed."""
     try:
         meter = (await looking.meter(seen)).meter
         collapsed = frozenset(turn.turn_id for turn in meter.turns if turn.collapsed)

@@ -1,9 +1,7 @@
-"""`/acp`: the Agent Client Protocol over a WebSocket, by the same connection and methods as over stdio.
+"""`/acp`: the Agent Client Protocol over a WebSocket, one message a text frame, by the methods of stdio.
 
-A WebSocket as the stream of lines that a connection reads and writes: one message a text frame.
-
-Knows neither JSON nor the protocol. Line ends inside a frame are blanks between the parts of its JSON.
-ACP's methods as they are answered over the gateway: the same table, but for what several clients share.
+Only what several clients share is answered otherwise. The frames become the stream of lines that a connection
+reads and writes; line ends inside a frame are blanks between the parts of its JSON.
 """
 
 from collections.abc import Callable, Mapping

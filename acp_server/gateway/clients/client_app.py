@@ -57,12 +57,10 @@ class Seat(HubApp):
     # ------------------------------------------------------------ for the connection
 
     def initialized(self, params: Mapping[str, object]) -> None:
-        """See App."""
         super().initialized(params)
         self.__dict__.pop("client", None)
 
     def has_sessions(self) -> bool:
-        """See App."""
         return bool(self.opened)
 
     def left(self) -> None:
@@ -72,7 +70,7 @@ class Seat(HubApp):
             self.let_go(session_id)
 
     async def aclose(self) -> None:
-        """See App: the sessions are not this connection's to close."""
+        """The sessions are not this connection's to close."""
         self.left()
         await trio.lowlevel.checkpoint()
 
@@ -100,7 +98,6 @@ class Seat(HubApp):
     async def new_session(
         self, cwd: Path, directories: Sequence[Path] = (), servers: "tuple[McpServer, ...]" = ()
     ) -> str:
-        """See App."""
         session_id = await super().new_session(cwd, directories, servers)
         # Without a wait from here on: once a session is open, nothing takes the client away.
         self._make_client(cwd)
@@ -118,7 +115,7 @@ class Seat(HubApp):
         *,
         quietly: bool = False,
     ) -> Session:
-        """See App. What happens while the stored part is shown is told after it."""
+        """What happens while the stored part is shown is told after it."""
         room, known = self.hub.room(session_id), session_id in self.opened
         async with room.opening:
             self.opened.add(session_id)
@@ -136,7 +133,7 @@ class Seat(HubApp):
             return session
 
     def session(self, session_id: str) -> Session:
-        """See App. Raises ResourceNotFound for one that this client has not opened, too."""
+        """Raises ResourceNotFound for one that this client has not opened, too."""
         if session_id not in self.opened:
             raise not_found(session_id)
         return super().session(session_id)
@@ -164,7 +161,7 @@ class Seat(HubApp):
 
     @property
     def live(self) -> Live:
-        """See App; what it shows of the past is for this client alone."""
+        """What it shows of the past is for this client alone."""
         return SeatLive(self)
 
     def _prompt_over(self, asked: Asked) -> None:
@@ -190,11 +187,9 @@ class SeatLive(Live):
         self._seat = seat
 
     async def replay(self, talk: Conversation) -> None:
-        """See Live."""
         await self._alone(super().replay, talk)
 
     async def announce(self, talk: Conversation) -> None:
-        """See Live."""
         await self._alone(super().announce, talk)
 
     async def _alone(self, show: Callable[[Conversation], Awaitable[None]], talk: Conversation) -> None:

@@ -1,8 +1,9 @@
 """What other processes record in the store, told here as the same events. Knows no connection, no protocol.
 
 The feed gets them, and the connections of this process that have such a session open. Nothing is read, and
-the store is not watched, while nobody follows. A session is read from its last turn on when it is first seen
-to change; of the others nothing is kept. What this process wrote itself was told when it happened, and is
+the store is not watched, while nobody follows. A store tells that a session changed, not what; and nothing is
+remembered of sessions that do not change. So where the news begins is told by the session's head and by its
+last turn, when it is first seen to change. What this process wrote itself was told when it happened, and is
 passed over.
 """
 
@@ -73,7 +74,6 @@ def origin_of(app: "App", session_id: str) -> Origin:
 
 
 def known_here(app: "App", session_id: str) -> Known | None:
-    """See `KnownOf`."""
     session = app.sessions.get(session_id)
     lease = None if session is None else session.lease
     if lease is None:

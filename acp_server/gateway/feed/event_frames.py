@@ -1,7 +1,7 @@
 """Runtime events as the gateway's JSON objects: a table of maps from event to frame. Pure.
 
 Keys are in snake_case; what is not known or not set is absent. Long texts are cut: a feed is for watching,
-the whole text is in the transcript. `frame_schemas` describes what comes out of here.
+the whole text is in the transcript. `event_schemas` describes what comes out of here.
 """
 
 from collections.abc import Callable, Mapping

@@ -1,6 +1,6 @@
-"""The newest events within a bound, and small memories of what came by. Knows nothing of who reads them.
+"""The newest events within a bound, and one who reads them: a place in the ring, and which are wanted.
 
-One who reads the ring of events: a place in it, and which are wanted. Knows no feed and no socket.
+Knows no feed and no socket.
 """
 
 from collections import OrderedDict

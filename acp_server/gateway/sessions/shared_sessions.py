@@ -1,8 +1,7 @@
-"""All sessions that are open over the gateway, and who has them open. Knows no protocol and no store.
+"""All sessions that are open over the gateway: who has them open, and the client that a session is given.
 
-`runtime.ports.Client` for a session of the gateway: told to all who have it open, asked of one of them.
-
-Knows rooms and connections, no protocol. Where nobody is there, files are the disk's, and a question waits.
+That client is told to all who have the session open and asked of one of them. Where nobody is there, files
+are the disk's, and a question waits. Knows no protocol and no store.
 """
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
@@ -43,7 +42,7 @@ class RoomClient:
         self._publish = publish
 
     async def emit(self, session_id: str, event: Event) -> None:
-        """See the port. Waits for the slowest connection, for a while."""
+        """Waits for the slowest connection, for a while."""
         guest = AUDIENCE.get()
         if guest is None:
             self._publish(session_id, event, self._room.turn_id)
@@ -52,17 +51,14 @@ class RoomClient:
             await guest.tell(session_id, event)
 
     async def read_text_file(self, session_id: str, path: Path) -> str | None:
-        """See the port."""
         client = self._client()
         return None if client is None else await client.read_text_file(session_id, path)
 
     async def write_text_file(self, session_id: str, path: Path, text: str) -> bool:
-        """See the port."""
         client = self._client()
         return client is not None and await client.write_text_file(session_id, path, text)
 
     async def create_terminal(self, session_id: str, command: TerminalCommand) -> str | None:
-        """See the port."""
         guest = self._room.asked()
         if guest is None:
             return None
@@ -72,27 +68,24 @@ class RoomClient:
         return terminal_id
 
     async def terminal_output(self, session_id: str, terminal_id: str) -> TerminalOutput:
-        """See the port."""
         return await self._owner(terminal_id).terminal_output(session_id, terminal_id)
 
     async def wait_for_exit(self, session_id: str, terminal_id: str) -> ExitStatus:
-        """See the port."""
         return await self._owner(terminal_id).wait_for_exit(session_id, terminal_id)
 
     async def kill_terminal(self, session_id: str, terminal_id: str) -> None:
-        """See the port."""
         if terminal_id in self._room.terminals:
             await self._owner(terminal_id).kill_terminal(session_id, terminal_id)
 
     async def release_terminal(self, session_id: str, terminal_id: str) -> None:
-        """See the port. Its owner is kept: what it showed may be told once more."""
+        """Its owner is kept: what it showed may be told once more."""
         if terminal_id in self._room.terminals:
             await self._owner(terminal_id).release_terminal(session_id, terminal_id)
 
     async def request_permission(
         self, session_id: str, call: ToolCallStarted, options: Sequence[PermissionOption]
     ) -> PermissionOutcome:
-        """See the port. When the one who is asked goes away, the next one is asked, or the next to come."""
+        """When the one who is asked goes away, the next one is asked, or the next to come."""
         return await self._room.ask(
             lambda client: client.request_permission(session_id, call, options), PermissionOutcome()
         )
@@ -103,7 +96,7 @@ class RoomClient:
         return client is not None and client.takes_questions()
 
     async def ask(self, session_id: str, question: Question) -> str | None:
-        """See the port. As for a permission."""
+        """Asked of one connection, as for a permission."""
         return await self._room.ask(lambda client: client.ask(session_id, question), None)
 
     def _client(self) -> Client | None:
@@ -138,17 +131,15 @@ class Hub:
         return self._rooms[session_id]
 
     async def catch_up(self, session_id: str, guest: Guest) -> None:
-        """See `Room.catch_up`; nothing where there is no room."""
+        """Show a connection what the running turn has shown so far; nothing where there is no room."""
         if session_id in self._rooms:
             await self._rooms[session_id].catch_up(guest)
 
     def leave(self, session_id: str, guest: Guest) -> None:
-        """See `Room.leave`."""
         if session_id in self._rooms:
             self._rooms[session_id].leave(guest)
 
     def turn_over(self, session_id: str, turn_id: str) -> None:
-        """See `Room.turn_over`."""
         if session_id in self._rooms:
             self._rooms[session_id].turn_over(turn_id)
 

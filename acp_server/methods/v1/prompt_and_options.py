@@ -1,9 +1,7 @@
-"""`session/prompt` and `session/cancel`: both decide in the order of arrival, without waiting.
+"""What is asked of an open session: `session/prompt`, `cancel`, `set_mode`, `set_config_option`.
 
-The permission mode of a session: told with the answers that open one, and set by `session/set_mode`.
-
-It is published as a config option too; both are set in one place, so they are in step.
-What a session can be set to: told when one is opened, and set by `session/set_config_option`.
+Each decides in the order of arrival, without waiting. The permission mode is published as a config option
+too; both are set in one place, so they are in step.
 """
 
 import logging

@@ -1,6 +1,6 @@
-"""The methods that make, find, load and end sessions. Each decides at once; what may block is work.
+"""The methods that make, find, load, resume, copy, close and delete sessions.
 
-The ways back into a stored session beside `session/load`: resume, and a copy of it to go on with.
+Each decides at once; what may block is work. Knows the app, no transport.
 """
 
 import json

@@ -1,8 +1,7 @@
-"""The client of a connection that speaks ACP v2: told what happens and where each session stands, and asked.
+"""The client of a connection that speaks ACP v2, and what that connection knows beside its app.
 
-It lends neither files nor terminals: tools use the disk.
-
-What a connection that speaks ACP v2 knows beside its app: its client, where sessions stand, the login.
+It is told what happens and where each session stands, and asked for permission; it lends neither files nor
+terminals, so tools use the disk. Knows no method.
 """
 
 from collections import defaultdict
@@ -134,7 +133,7 @@ class SecondEdition:
         return self._client
 
     def make_client(self, wire: Wire, params: Mapping[str, object], settings: AcpSettings) -> V2Client:
-        """See `client.Edition`. Notices and compactions need no capability here."""
+        """Notices and compactions need no capability here."""
         offered = v2.InitializeParams.model_validate(params).capabilities
         taken = initialize.ClientCapabilities(
             session=initialize.ClientSessionCapabilities.model_construct(notices=True, compaction=True),

@@ -1,9 +1,8 @@
-"""The methods of ACP v2 but prompts: params made over for the first version's handlers, results made back.
+"""The methods of ACP v2: params made over for the first version's handlers, results made back.
 
-`session/prompt` of ACP v2: answered when the prompt is part of the session; all else comes as updates.
-
-A prompt that comes while a turn runs is held: its answer comes when its own turn begins, or says that it was
-given up.
+`session/prompt` alone is different: it is answered when the prompt is part of the session, and all else comes
+as updates. One that comes while a turn runs is held: its answer comes when its own turn begins, or says that
+it was given up.
 """
 
 from collections.abc import Callable, Mapping

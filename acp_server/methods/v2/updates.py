@@ -1,11 +1,7 @@
-"""What happened, as ACP v2 tells it: the first version's messages, each made over by its kind.
+"""What happened, as ACP v2 tells it: the first version's messages made over, and where each session stands.
 
-Knows neither the connection nor any event. What both versions say alike goes through as it is.
-
-What a session can be set to, in the words of ACP v2. Pure.
-Where a session stands on one connection, as ACP v2 tells it: idle, running, or waiting for a person.
-
-Pure; knows no wire. Fed with the events that go out, in their order.
+A session is idle, running, or waiting for a person. Fed with the events that go out, in their order; what
+both versions say alike goes through as it is. Pure; knows no connection.
 """
 
 from collections.abc import Callable, Iterator, Mapping

@@ -1,8 +1,7 @@
-"""A small editor: starts the server as a child and talks to it, line by line. Knows no story.
+"""A small editor that starts the server and talks to it line by line, and what it prints. Knows no story.
 
-A thread reads, so that a silent server is noticed after a while and a killed one at once.
-
-What the demonstration prints: live updates, then the table. 80 columns, no colours needed.
+A thread reads, so that a silent server is noticed after a while and a killed one at once. 80 columns, no
+colours needed.
 """
 
 import json

@@ -1,6 +1,6 @@
 """Plays the story: writes the script and the settings, starts the server, kills it once, goes on, reports.
 
-The demonstration with a real model on this machine: what it answers is its own, and not always clever.
+The same stage plays with a real model on this machine; what that answers is its own, and not always clever.
 """
 
 import importlib.util

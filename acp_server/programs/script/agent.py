@@ -1,6 +1,6 @@
-"""The agent as a child process: started, spoken to, heard, at last gone with its group. Knows no script.
+"""The agent as a child process, and what came from it: started, spoken to, heard, gone with its group.
 
-What came from the agent: lines made into frames, and the queue in which they wait. Knows no process.
+Its lines become frames and wait in a queue until a step looks at them. Knows no script.
 """
 
 import json

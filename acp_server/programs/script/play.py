@@ -1,6 +1,6 @@
-"""Plays a script against an agent, step by step, to its end or the first difference.
+"""Plays a script step by step, to its end or the first difference, and tells the outcome as text.
 
-An outcome as text for a person. Pure.
+Knows the stage and the steps, nothing of what the agent is.
 """
 
 import json

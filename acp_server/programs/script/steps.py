@@ -1,6 +1,6 @@
-"""What a fixture consists of: one frozen value a line. Patterns and messages are JSON values as parsed.
+"""What a fixture consists of, one frozen value a line, and its variables filled in. Pure.
 
-`$NAME` and `${NAME}` in messages and patterns, and `$repeat` for large ones. Pure.
+Patterns and messages are JSON values as parsed; `$NAME`, `${NAME}` and `$repeat` stand in them.
 """
 
 import re

@@ -1,6 +1,6 @@
-"""The lines of an exported session, to values and back. Pure; the README has the format.
+"""The lines of an exported session, to values and back, and ages such as `30d`. Pure.
 
-`30d` to a moment in time. Knows no session.
+The README has the format.
 """
 
 import re

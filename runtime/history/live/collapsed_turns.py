@@ -1,6 +1,6 @@
-"""A list that can be lengthened and shortened at its front without being changed. Knows no turn.
+"""The older turns of a history as they are sent collapsed, kept from call to call. Knows no limit.
 
-The older turns of a history as they are sent collapsed, kept from call to call. Knows no limit.
+They stand in a list that can be lengthened and shortened at its front without being changed.
 """
 
 from collections.abc import Iterator

@@ -1,6 +1,7 @@
-"""One turn of a live history: rows as recorded, and the faces that requests show of it, made once.
+"""One turn of a live history: rows as recorded, and what requests show of it, made once. Knows no limit.
 
-A running turn with the results of its oldest rounds cut to a line, for a request that must fit.
+A running turn can also be shown with the results of its oldest rounds cut to a line, for a request that must
+fit.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

@@ -1,7 +1,6 @@
-"""A history without some of its turns, wherever they stand. Costs the turns, not their rows.
+"""A history without some of it: turns wherever they stand, rounds that a trimmer hid, refused pictures.
 
-A history after one pass of a context trimmer over its running turn, and what that took from the view.
-A running turn without the pictures that a provider refused: a line stands in their place. Pure.
+Costs what is taken out, not the rows of the rest. Pure; decides nothing.
 """
 
 from collections.abc import Collection, Sequence

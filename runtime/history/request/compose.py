@@ -1,7 +1,7 @@
-"""One provider call's messages from a live history: limits, faces, checks, in one pure step.
+"""One provider call's messages from a live history, in one pure step: limits, what each turn shows, checks.
 
-A composed request with notes about the turns that were dropped so far. Pure.
-What a provider's own count says about our estimate. Keeps nothing.
+Also the same request with notes about dropped turns, and what a provider's own count says about our estimate.
+Keeps nothing and sends nothing.
 """
 
 from collections.abc import Collection, Iterable

@@ -1,6 +1,6 @@
-"""Which turns must go before a call, and what is said about it. Builds no request.
+"""Which turns must go before a call, the last check before it is sent, and the warnings that go with it.
 
-The last check before dispatch and the warnings that go with a call, each said once.
+Each warning is said once. Builds no request.
 """
 
 from collections.abc import Sequence

@@ -1,6 +1,6 @@
-"""What a request made of a history weighs, turn by turn. Chooses nothing and knows no limit.
+"""What a request made of a history weighs: turn by turn for the limits, piece by piece for people.
 
-What fills a model's context, piece by piece, and what would leave it next. Pure; the pieces add up.
+The pieces add up. Pure; chooses nothing and knows no limit.
 """
 
 from collections.abc import Callable, Iterable, Sequence

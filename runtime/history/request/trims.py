@@ -1,6 +1,6 @@
-"""Trims of a live history outside a call: after the reply, and by the user's own wish.
+"""Trims of a live history outside a call: after the reply, by the user's wish, and for another model.
 
-A live history for another model. Knows no provider.
+Knows no provider and tells nobody.
 """
 
 from copy import copy

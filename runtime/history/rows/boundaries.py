@@ -1,6 +1,6 @@
-"""Where turns begin, by looking at one row. Knows no flag but the breadcrumb's, which the caller passes.
+"""Where turns begin, by looking at one row, and one system row made of many.
 
-One system row from many. Knows nothing of turns.
+Knows no flag but the breadcrumb's, which the caller passes.
 """
 
 from collections.abc import Callable, Iterable, Sequence

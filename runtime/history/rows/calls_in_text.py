@@ -1,9 +1,7 @@
-"""Tool calls written in text, for models without native ones. Runs nothing and knows no tool.
-
-Tools for models that have no native calls: how they are told of them, what of their text is shown. Pure.
+"""Tool calls written in text, for models without native ones: how they are told, what they wrote. Pure.
 
 Such a model writes `<tool_call>{"name": …, "arguments": …}</tool_call>` into its answer and finds the
-results in one user row that starts with `[Tool results]`.
+results in one user row that starts with `[Tool results]`. Runs nothing and knows no tool.
 """
 
 import json

@@ -1,6 +1,6 @@
-"""Older turns without their tool traffic, for a request only. Changes no stored row.
+"""Older turns without their tool traffic, for a request only, and one tool result cut to its head and tail.
 
-Cutting one tool result to size: its head and its tail stay. Knows no row and no limit of its own.
+Changes no stored row; knows no limit of its own.
 """
 
 import re

@@ -1,6 +1,6 @@
-"""What rows and tool schemas cost, in tokens, before a provider has counted them. Knows no limit.
+"""What rows, pictures and tool schemas cost, in tokens, before a provider has counted them. Knows no limit.
 
-Image markers in text and declared attachments: which of them cost an image. Opens nothing.
+Image markers in text and declared attachments cost an image each where they can be loaded; nothing is opened.
 """
 
 import json

@@ -1,9 +1,7 @@
-"""Calls and their results belong together: the checks and repairs of a request's rows.
+"""Calls and their results belong together: the checks and repairs of a request's rows, ids made unique.
 
 A call row's run is the tool rows after it up to the next user or assistant row; system rows do not
 end it. Everything here works on a copy for one request; no stored row changes.
-
-Names for calls that are unique in a request. Knows no row.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

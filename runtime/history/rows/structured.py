@@ -1,6 +1,6 @@
-"""The structured face of a history: one entry for what was said, asked of tools, or answered by them.
+"""A history as entries of what was said, asked of tools and answered by them, and its trim by count.
 
-The count trim of the structured face. Knows no token.
+Knows no token.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

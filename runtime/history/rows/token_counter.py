@@ -38,7 +38,6 @@ class BytesCounter:
     name: str = "heuristic"
 
     def count(self, *texts: str) -> int:
-        """See TokenCounter."""
         size = 0
         for text in texts:
             size += len(text) if text.isascii() else utf8_length(text)
@@ -60,7 +59,6 @@ class ByteClassCounter:
     name: str = "byte-classes"
 
     def count(self, *texts: str) -> int:
-        """See TokenCounter."""
         return -(-sum(map(self._thousandths, texts)) // 1000)
 
     def _thousandths(self, text: str) -> int:
@@ -94,11 +92,9 @@ class SightlessCounter:
 
     @property
     def name(self) -> str:
-        """See TokenCounter."""
         return self.inner.name + SIGHTLESS
 
     def count(self, *texts: str) -> int:
-        """See TokenCounter."""
         return self.inner.count(*texts)
 
 
@@ -114,7 +110,6 @@ class VocabularyCounter:
     encoding: _Encoding
 
     def count(self, *texts: str) -> int:
-        """See TokenCounter."""
         clean = (text.encode("utf-8", "replace").decode() for text in texts)
         return sum(len(self.encoding.encode_ordinary(text)) for text in clean)
 

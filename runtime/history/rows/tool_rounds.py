@@ -1,8 +1,7 @@
-"""The tool rounds of a turn in its rows, and a turn without some of them. Knows no trimmer and no limit.
+"""The tool rounds of a turn in its rows, a turn without some of them, and rounds as a trimmer sees them.
 
 A round is an assistant row with calls and the rows of their results: whole rounds go, so pairs stay whole.
-
-The rounds of a running turn's tool loop as a context trimmer sees them. Pure values; knows no row.
+Knows no trimmer and no limit.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

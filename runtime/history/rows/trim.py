@@ -1,8 +1,7 @@
-"""Trims of plain provider-facing rows: whole turns from the oldest on. Inserts no breadcrumb.
+"""Trims of plain rows, whole turns from the oldest on: by size, by count, after a reply, after an overflow.
 
-The trim after a reply, by the provider's own count of the request. Plain rows only.
-What to drop after a context overflow, for plain rows. Sends nothing and reads no error.
-A small cache of plain rows per sender, for embedders that keep no session. Knows no token.
+With a small cache of rows per sender, for embedders that keep no session. Sends nothing, reads no error and
+knows no live history.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,13 +1,10 @@
-"""What each row becomes in the Messages API: content blocks under one of two roles. Pure; knows no request.
+"""Rows as content blocks of the Messages API, and segments as bytes, each row encoded once. Pure; no HTTP.
 
 System rows are blocks of the request's own `system` list. Results of tools are blocks of a user message.
-
-Segments of rows as bytes of the Messages API, each row encoded once: pure. Knows no HTTP.
-
-Messages of the API alternate between two roles, so neighbouring rows share one, across segments too. A
-segment is therefore kept as its blocks with the borders between messages inside it; which border stands
-between two segments, and where a cache breakpoint goes, is decided when they are joined. Neither changes a
-kept byte: what was sent stays as it was.
+Messages alternate between two roles, so neighbouring rows share one, across segments too. A segment is
+therefore kept as its blocks with the borders between messages inside it; which border stands between two
+segments, and where a cache breakpoint goes, is decided when they are joined. Neither changes a kept byte:
+what was sent stays as it was.
 """
 
 from collections.abc import Iterator, Sequence

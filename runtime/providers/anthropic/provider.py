@@ -1,6 +1,6 @@
-"""Anthropic's Messages API, streamed: the parts of `anthropic_*` put together.
+"""Anthropic's Messages API, streamed: what a `kind = "anthropic"` section means, and the provider made of it.
 
-What a `kind = "anthropic"` section means, checked once: pure. Knows no HTTP client.
+Knows no HTTP client beyond the shared `HttpProvider`.
 """
 
 import os

@@ -1,9 +1,8 @@
-"""What the body of an error says, whatever its shape: codes, words, how long to wait. Pure; judges nothing.
+"""What the body of an error says, whatever its shape: codes, words, how long to wait. Judges nothing.
 
 Servers wrap their errors in as many ways as there are servers: `{"error": {…}}`, `{"error": "text"}`, a list
-of errors, `{"detail": …}`, an error of another server as text inside, a page of HTML, or nothing.
-
-How long a provider asks to wait, as its head or its words state it. Pure, but for the time of day.
+of errors, `{"detail": …}`, an error of another server as text inside, a page of HTML, or nothing. Pure, but
+for the time of day, which a wait that is stated as a date needs.
 """
 
 import re

@@ -124,7 +124,7 @@ class HttpProvider:
 
     @asynccontextmanager
     async def stream(self, request: ModelRequest) -> AsyncIterator[AsyncIterator[Sequence[Part]]]:
-        """See `runtime.ports.Provider`. Raises AuthRequired when the key's variable is not set."""
+        """Raises AuthRequired when the key's variable is not set."""
         peer = Peer(
             self.name,
             self._dialect.endpoint.host,

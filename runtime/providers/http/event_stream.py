@@ -1,11 +1,7 @@
-"""From the bytes of an answer to parts: a stream of events or one JSON body.
+"""From the bytes of an answer to parts: server-sent events, or one JSON body. Pure; knows no socket, no API.
 
-Pure; ties the event splitter to an adapter's decoder. Knows no socket and no API.
-
-Server-sent events: from bytes to the data of each event, any chunking, bounded. Knows no JSON.
-
-Lines end in LF or CRLF. Comments and fields other than `data` are passed over. A lone CR as a line
-end, which the standard also permits, is not taken for one: no API sends it.
+Any chunking, bounded. Lines end in LF or CRLF. Comments and fields other than `data` are passed over. A lone
+CR as a line end, which the standard also permits, is not taken for one: no API sends it.
 """
 
 from runtime.providers.errors.failures import Peer, failure

@@ -1,10 +1,8 @@
-"""Requests for models that know no tools: guided by a schema, they answer with one JSON object. Pure.
+"""For models that know no tools: requests guided by a schema, and the one JSON object of a reply made parts.
 
 The object is `{"answer": TEXT}` or `{"tool": NAME, "arguments": {…}}`; llama.cpp lets the model write nothing
 else. What was said before is shown to the model in the same form, and results come in a user row, as with
-`tools = "prompt"`.
-
-A guided reply to parts while it is written: pure. Knows the object of `local_rows` and no server.
+`tools = "prompt"`. Pure; knows no server.
 """
 
 import json

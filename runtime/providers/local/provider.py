@@ -1,9 +1,7 @@
-"""A GGUF model in this process: the parts of `local_*` put together, on the maps of chat completions.
+"""A GGUF model in this process, on the maps of chat completions, and what a `kind = "local"` section means.
 
 One model serves all sessions, one request at a time, in the order of their arrival. It is loaded with the
-first request, in the thread that then answers it.
-
-What a `kind = "local"` section means, checked once: pure. Knows no model and no library.
+first request, in the thread that then answers it. Knows `engine`, not the library.
 """
 
 import contextlib
@@ -143,7 +141,7 @@ class LocalProvider:
 
     @asynccontextmanager
     async def stream(self, request: ModelRequest) -> AsyncIterator[AsyncIterator[Sequence[Part]]]:
-        """See `runtime.ports.Provider`. Raises ConfigError too, when the model cannot be run."""
+        """Raises ConfigError too, when the model cannot be run."""
         await request.ready()
         launch = self.launch(request.model)
         await self._turn.acquire()

@@ -1,11 +1,7 @@
-"""Lines of Ollama's chat API to parts: pure, JSON in, parts out. Knows no bytes on a socket.
+"""Ollama's chat API, bytes to parts: lines of JSON, one object each, and what they say. Pure; no socket.
 
 Calls come whole, mostly without ids. `prompt_eval_count` is what the model really read: far fewer tokens than
 were sent means that the server cut the prompt.
-
-An answer as lines of JSON, one object each: from bytes to parts. Pure; knows no socket and no API.
-
-What a stream of events is elsewhere, in the same hands: only what is between two of them differs.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,6 +1,6 @@
-"""Ollama's own chat API: the parts of `ollama_*` put together.
+"""Ollama's own chat API: what a `kind = "ollama"` section means, and the provider made of it.
 
-What a `kind = "ollama"` section means, checked once: pure. Knows no HTTP client.
+Knows no HTTP client beyond the shared `HttpProvider`.
 """
 
 import os

@@ -1,12 +1,9 @@
-"""Chat completion chunks to parts: pure, JSON in, parts out. Knows no bytes on a socket.
+"""Chat completion chunks to parts, calls put together from their pieces: pure. Knows no bytes on a socket.
 
-Takes what OpenAI documents and what compatible servers make of it: reasoning under two names,
-content as a list, calls in one piece, usage in any chunk, errors inside a successful stream.
-
-Puts the tool calls of a streamed chat completion together from their pieces: pure.
-
-Servers differ in what they leave out. A piece belongs to an open call when its index says so and
-nothing speaks against it, or when its id does, or else when it names no call of its own.
+Takes what OpenAI documents and what compatible servers make of it: reasoning under two names, content as a
+list, calls in one piece, usage in any chunk, errors inside a successful stream. A piece of a call belongs to
+an open one when its index says so and nothing speaks against it, or when its id does, or else when it names
+no call of its own.
 """
 
 from collections.abc import Callable, Sequence

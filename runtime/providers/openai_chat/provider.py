@@ -1,6 +1,6 @@
-"""OpenAI chat completions, of every compatible base URL: the parts of `openai_*` put together.
+"""Chat completions of every compatible base URL: what a `kind = "openai"` section means, and its provider.
 
-What a `kind = "openai"` section means, checked once: pure. Knows no HTTP client.
+Knows no HTTP client beyond the shared `HttpProvider`.
 """
 
 import os

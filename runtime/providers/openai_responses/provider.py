@@ -1,6 +1,6 @@
-"""OpenAI's Responses API, streamed: the parts of `responses_*` put together.
+"""OpenAI's Responses API, streamed: what a `kind = "openai_responses"` section means, and its provider.
 
-What a `kind = "openai_responses"` section means, checked once: pure. Knows no HTTP client.
+Knows no HTTP client beyond the shared `HttpProvider`.
 """
 
 import os

@@ -1,9 +1,7 @@
 """A provider that plays a script: answers, tool calls, delays and faults without any network.
 
 For demos, for tests of whoever embeds the runtime, and for ours. It is as strict as real servers
-are: a request with a broken pair of call and result is refused.
-
-What a strict provider refuses, and how large it counts a request: pure. For the scripted provider.
+are: a request with a broken pair of call and result is refused. Knows no file.
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
@@ -105,7 +103,6 @@ class ScriptedProvider:
 
     @asynccontextmanager
     async def stream(self, request: ModelRequest) -> AsyncIterator[AsyncIterator[Sequence[Part]]]:
-        """See `runtime.ports.Provider`."""
         await trio.lowlevel.checkpoint()
         await request.ready()
         self._served += 1

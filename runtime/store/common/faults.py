@@ -1,10 +1,8 @@
-"""Names what can be wrong with a store file, and says it in a sentence. Knows no SQL and no session.
+"""What can be wrong with a store, in sentences; places in the session list; addresses of database servers.
 
-The opaque cursor of a session list: a place in the order, not a row number. Knows no store.
-
-The order is newest change first, then session id downwards; a cursor holds the last row's place, so
-sessions that come, go or move never shift the pages behind it.
-The address of a store on a database server, and the same without its password. Knows no driver. Pure.
+The list's order is newest change first, then session id downwards; a cursor holds the last row's place, so
+sessions that come, go or move never shift the pages behind it. An address is shown without its password.
+Knows no SQL, no driver and no session.
 """
 
 import errno

@@ -1,9 +1,8 @@
-"""The rules of leases, the same for every store: who may take a session, whose entries are taken. Pure.
+"""The rules of leases, the same for every store, and the leases that this process holds or lost.
 
 A lease has a fence, a number that grows each time that the session changes hands. Whoever writes shows it,
-so that one who was stopped for a while and lost the session cannot write into what another goes on with.
-
-The leases that this process holds, and those that it lost. Used by two threads; knows no store.
+so that one who was stopped for a while and lost the session cannot write into what another goes on with. The
+rules are pure; what is held is used by two threads. Knows no store.
 """
 
 import threading

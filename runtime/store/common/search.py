@@ -1,11 +1,8 @@
-"""Search by reading everything: for stores without an index, and for what an index cannot have.
+"""Search by reading everything, for stores and places without an index; text as the words that it compares.
 
-Its answers are those of the index, see `recall`: an entry counts the more, the rarer the phrases in it.
-
-Text as the words that a search compares, and a query as what must be found. Pure; knows no store.
-
-Both sides go through here, so that every store finds the same: words without case and accents; scripts that
-put no space between words are taken sign by sign, and asked for in pairs of signs.
+Its answers are those of an index: an entry counts the more, the rarer the phrases in it. Every store takes
+its words from here, so that all find the same: words without case and accents; scripts that put no space
+between words are taken sign by sign, and asked for in pairs of signs. Knows no store.
 """
 
 import re
@@ -117,7 +114,6 @@ _PAGE = 500
 
 
 async def search(store: Store, session_id: str, query: str, limit: int, before_turn: str | None) -> list[Hit]:
-    """See `Store.search`."""
     page = partial(store.entries, session_id)
     phrases = phrases_of(query)
     if not phrases or limit <= 0:

@@ -1,8 +1,6 @@
-"""The connections to a PostgreSQL server: made on demand, given up when the server is gone. Knows no session.
+"""The connections to a PostgreSQL server, made on demand and given up with it, and what a failure means.
 
-Everything here blocks and belongs in a worker thread.
-
-What a failure of PostgreSQL means for who uses the store. Knows the driver's errors, no SQL.
+Everything here blocks and belongs in a worker thread. Knows the driver, no session and no SQL of ours.
 """
 
 import logging

@@ -87,7 +87,6 @@ class PostgresLeases:
         self._seconds = seconds
 
     async def take(self, session_id: str, holder: Holder) -> Lease:
-        """See the port."""
         leases: list[Lease] = []
 
         def work(connection: Connection) -> None:
@@ -102,13 +101,11 @@ class PostgresLeases:
         return leases[0]
 
     async def release(self, lease: Lease) -> None:
-        """See the port."""
         self._heartbeat.drop(lease)
         given = (lease.fence, lease.holder.id, lease.session_id)
         await self._write(lambda connection: connection.execute(_FREE, given) and None)
 
     def is_lost(self, lease: Lease) -> bool:
-        """See the port."""
         return self._heartbeat.is_lost(lease)
 
 

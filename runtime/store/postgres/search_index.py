@@ -2,7 +2,7 @@
 
 Writing a transcript never waits for it. A vector holds the words without their places: it tells which entries
 hold all words of a phrase, and of those that ask for words in a row the text is read. So the answers are
-those of `scan`, whatever the length of an entry. It holds nothing that the entries do not.
+those of `common.search`, whatever the length of an entry. It holds nothing that the entries do not.
 """
 
 from collections.abc import Callable, Coroutine
@@ -69,7 +69,7 @@ Run = Callable[[Callable[[Connection], Any]], Coroutine[Any, Any, Any]]
 
 
 async def search(store: Store, read: Run, write: Run, sought: Sought) -> list[Hit]:
-    """See `Store.search`. Takes in first what is new; where that is impossible, all is read."""
+    """`Store.search`. Takes in first what is new; where that is impossible, all is read."""
     session_id, query, limit, before_turn = sought
     phrases = phrases_of(query)
     if not phrases or limit <= 0:

@@ -1,9 +1,8 @@
-"""Writing to PostgreSQL: each function makes the work of one transaction. Knows SQL and no thread.
+"""Writing to PostgreSQL and reading from it: SQL in, values of the Store port out. Knows no thread.
 
-Whoever changes a session, its entries or its lease locks the session's row first. What else is read of it is
-read by a later statement: one that had to wait for the lock sees the other tables as they were before.
-
-Reading from PostgreSQL: SQL in, values of the Store port out. Knows no thread.
+Each function that writes makes the work of one transaction. Whoever changes a session, its entries or its
+lease locks the session's row first. What else is read of it is read by a later statement: one that had to
+wait for the lock sees the other tables as they were before.
 """
 
 from collections.abc import Callable, Sequence

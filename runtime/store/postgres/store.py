@@ -69,18 +69,15 @@ class PostgresStore:
         self._closed = False
 
     async def create_session(self, record: SessionRecord) -> None:
-        """See the port."""
         tries = count()
         await self._write(
             lambda found: changes.create(found, record, again=next(tries) > 0), record.session_id
         )
 
     async def session(self, session_id: str) -> SessionRecord | None:
-        """See the port."""
         return await self._read(partial(queries.session, session_id=_id(session_id)))
 
     async def list_sessions(self, *, cwd: str | None, cursor: str | None, limit: int) -> SessionPage:
-        """See the port."""
         place = decode(cursor)
         return await self._read(partial(queries.page, cwd=cwd, place=place, limit=limit))
 
@@ -92,30 +89,25 @@ class PostgresStore:
         head: HeadChange = UNCHANGED,
         lease: Lease | None = None,
     ) -> None:
-        """See the port."""
         given = partial(changes.append, entries=tuple(entries), head=head, lease=lease, clock=self._clock)
         await self._write(partial(given, session_id=session_id), session_id, self._link.run)
 
     async def entries(self, session_id: str, *, after: int = 0, limit: int = 500) -> list[StoredEntry]:
-        """See the port."""
         given = partial(queries.entries, session_id=_id(session_id), after=after, limit=limit)
         return await self._read(given)
 
     async def position(self, session_id: str, key: str) -> int | None:
-        """See the port."""
         return await self._read(partial(queries.position, session_id=_id(session_id), key=_id(key)))
 
     async def search(
         self, session_id: str, query: str, *, limit: int, before_turn: str | None = None
     ) -> list[Hit]:
-        """See the port."""
         from runtime.store.postgres import search_index
 
         sought = search_index.Sought(_id(session_id), query, limit, before_turn)
         return await search_index.search(self, self._read, self._write, sought)
 
     async def delete_session(self, session_id: str) -> bool:
-        """See the port."""
         found = False
 
         def work(connection: Connection) -> bool:
@@ -126,7 +118,6 @@ class PostgresStore:
         return await self._write(work, session_id)
 
     async def fork_session(self, record: SessionRecord, source_id: str, *, up_to: int) -> None:
-        """See the port."""
         tries = count()
         await self._write(
             lambda found: changes.fork(found, record, _id(source_id), up_to, again=next(tries) > 0),
@@ -134,7 +125,6 @@ class PostgresStore:
         )
 
     async def purge(self, older_than: str) -> int:
-        """See the port."""
         total, looked = 0, 1
         while looked:
             some = partial(changes.purge, older_than=older_than, clock=self._clock)
@@ -144,7 +134,7 @@ class PostgresStore:
 
     @asynccontextmanager
     async def watch(self) -> AsyncIterator[AsyncIterator[frozenset[str]]]:
-        """See the port. Holds one connection of its own."""
+        """Holds one connection of its own."""
         self._refuse_when_closed()
         watch = PostgresWatch(self._link)
         try:
@@ -155,7 +145,6 @@ class PostgresStore:
             watch.close()
 
     async def aclose(self) -> None:
-        """See the port."""
         self._closed = True
         self._watchers.end()
         await Threads(trio.CapacityLimiter(1)).run(self._close)

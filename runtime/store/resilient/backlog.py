@@ -1,9 +1,8 @@
 """Puts changes into a store that may fail or stand still, in order, and keeps what it does not take.
 
-Knows the port, no particular store. What was put here is stored, refused, or kept and told: never dropped
-because somebody waits no longer.
-
-Leases while the store is in trouble: nobody can be asked, so the session goes on with what it has.
+What was put here is stored, refused, or kept and told: never dropped because somebody waits no longer. Leases
+go on too: while the store is in trouble nobody can be asked, so a session keeps what it has. Knows the port,
+no particular store.
 """
 
 from collections.abc import Callable, Sequence
@@ -212,7 +211,6 @@ class ResilientLeases:
         self._backlog = backlog
 
     async def take(self, session_id: str, holder: Holder) -> Lease:
-        """See the port."""
         leases: list[Lease] = []
 
         async def take() -> None:
@@ -232,10 +230,9 @@ class ResilientLeases:
         return Lease(session_id, holder, 0, _UNKNOWN)
 
     async def release(self, lease: Lease) -> None:
-        """See the port. A store that stands still is not waited for: a lease runs out by itself."""
+        """A store that stands still is not waited for: a lease runs out by itself."""
         if lease.fence and not self._backlog.standstill.is_on:
             await self._inner.release(lease)
 
     def is_lost(self, lease: Lease) -> bool:
-        """See the port."""
         return bool(lease.fence) and self._inner.is_lost(lease)

@@ -66,13 +66,11 @@ class ResilientStore:
         self.leases: Leases = ResilientLeases(self, inner.leases, self._backlog)
 
     async def create_session(self, record: SessionRecord) -> None:
-        """See the port."""
         self._refuse_when_closed()
         await self._backlog.put(record.session_id, Created(record))
         await trio.lowlevel.checkpoint_if_cancelled()
 
     async def session(self, session_id: str) -> SessionRecord | None:
-        """See the port."""
         self._refuse_when_closed()
         return await self._backlog.head(session_id, self._backlog.kept(session_id))
 
@@ -84,26 +82,24 @@ class ResilientStore:
         head: HeadChange = UNCHANGED,
         lease: Lease | None = None,
     ) -> None:
-        """See the port. A cancellation ends the wait, after a moment, and not the change."""
+        """A cancellation ends the wait, after a moment, and not the change."""
         self._refuse_when_closed()
         await self._backlog.put(session_id, Appended(session_id, tuple(entries), head, lease))
 
     async def entries(self, session_id: str, *, after: int = 0, limit: int = 500) -> list[StoredEntry]:
-        """See the port."""
         self._refuse_when_closed()
         if not self._backlog.kept(session_id):
             return await self._inner.entries(session_id, after=after, limit=limit)
         return await merged_entries(self._inner, self._backlog.tracks[session_id], after, limit)
 
     async def position(self, session_id: str, key: str) -> int | None:
-        """See the port."""
         self._refuse_when_closed()
         if not self._backlog.kept(session_id):
             return await self._inner.position(session_id, key)
         return await merged_position(self._inner, self._backlog.tracks[session_id], key)
 
     async def list_sessions(self, *, cwd: str | None, cursor: str | None, limit: int) -> SessionPage:
-        """See the port. Unsaved sessions are shown among the stored ones."""
+        """Unsaved sessions are shown among the stored ones."""
         place = decode(cursor)
         self._refuse_when_closed()
         unsaved = self._backlog.unsaved()
@@ -121,7 +117,7 @@ class ResilientStore:
     async def search(
         self, session_id: str, query: str, *, limit: int, before_turn: str | None = None
     ) -> list[Hit]:
-        """See the port. With unsaved entries all are read."""
+        """With unsaved entries all are read."""
         self._refuse_when_closed()
         if not self._backlog.kept(session_id):
             return await self._inner.search(session_id, query, limit=limit, before_turn=before_turn)
@@ -130,7 +126,7 @@ class ResilientStore:
         return await search(self, session_id, query, limit, before_turn)
 
     async def delete_session(self, session_id: str) -> bool:
-        """See the port. Never pretended: raises StoreTrouble while the stored part cannot be removed."""
+        """Never pretended: raises StoreTrouble while the stored part cannot be removed."""
         self._refuse_when_closed()
         track = self._backlog.tracks.get(session_id)
         if track is None or not track.changes:
@@ -143,7 +139,6 @@ class ResilientStore:
         return True
 
     async def fork_session(self, record: SessionRecord, source_id: str, *, up_to: int) -> None:
-        """See the port."""
         self._refuse_when_closed()
         kept = self._backlog.kept(record.session_id) or self._backlog.kept(source_id)
         if not kept and not self._backlog.standstill.is_on:
@@ -156,7 +151,6 @@ class ResilientStore:
         )
 
     async def purge(self, older_than: str) -> int:
-        """See the port."""
         self._refuse_when_closed()
         await self._backlog.catch_up()
         removed = 0
@@ -168,7 +162,7 @@ class ResilientStore:
 
     @asynccontextmanager
     async def watch(self) -> AsyncIterator[AsyncIterator[frozenset[str]]]:
-        """See the port. What is kept in memory is seen in this process."""
+        """What is kept in memory is seen in this process."""
         self._refuse_when_closed()
         async with self._inner.watch() as stored:
             with self._watchers.joined() as watcher:

@@ -1,11 +1,8 @@
-"""One store file as one process holds it: its lock, its connections, its repair. Knows no SQL, no thread.
-
-A file that tells other processes that a store is in use. Knows nothing of what is stored.
+"""One store file as one process holds it: its lock, its connections for reading, its repair. Knows no SQL.
 
 Everybody who has the store open holds a shared lock on `<store>.lock`; only one who gets it for
 himself alone may put another file in the store's place. It is a file of its own, because closing any
 descriptor of a database file would drop SQLite's own locks on it.
-Connections for reading, one per read that runs at the same time. Knows no SQL and no trio.
 """
 
 import os

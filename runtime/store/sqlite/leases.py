@@ -1,9 +1,7 @@
-"""Leases in the SQLite store: their table's SQL, and who is told of what was taken. Knows no thread.
-
-The leases of this process in a SQLite file, and their renewal. Knows when, and the SQL.
+"""Leases in a SQLite file: their table, who has what, and how what this process holds is renewed.
 
 Renewing costs nothing that anyone waits for: it goes along with a commit that is made anyway, or is made,
-without waiting for the disk, while nothing is to be written.
+without waiting for the disk, while nothing is to be written. Knows SQL and when, no thread.
 """
 
 import sqlite3
@@ -88,7 +86,6 @@ class SqliteLeases:
         self._clock = clock
 
     async def take(self, session_id: str, holder: Holder) -> Lease:
-        """See the port."""
         leases: list[Lease] = []
         left = False
 
@@ -116,7 +113,6 @@ class SqliteLeases:
         return leases[0]
 
     async def release(self, lease: Lease) -> None:
-        """See the port."""
         self._pulse.drop(lease)
         given = (lease.fence, lease.holder.id, lease.session_id)
 
@@ -126,5 +122,4 @@ class SqliteLeases:
         await self._write(work)
 
     def is_lost(self, lease: Lease) -> bool:
-        """See the port."""
         return self._pulse.is_lost(lease)

@@ -1,12 +1,8 @@
-"""Reading: SQL in, values of the Store port out. Knows no file and no thread.
-
-Each may raise DamagedCells; on a connection that reads leniently it gives what can be read.
-
-What a cell of the tables says, whatever became of it. Knows the types that are meant, no SQL.
+"""Reading: SQL in, values of the Store port out, also of cells that are damaged. Knows no file, no thread.
 
 SQLite keeps what it is given: a flipped bit makes a text that is no UTF-8, another program stores a blob in a
-column of text. Rows are read strictly, which costs nothing; whoever finds one damaged has it mended and reads
-leniently from then on, so that one row never hides the others.
+column of text. Rows are read strictly, which costs nothing, and raise DamagedCells; whoever meets one has it
+mended and reads leniently from then on, so that one row never hides the others.
 """
 
 import sqlite3

@@ -65,7 +65,7 @@ async def search(
     write: Callable[[Work], Coroutine[Any, Any, None]],
     sought: Sought,
 ) -> list[Hit]:
-    """See `Store.search`. Indexes first what is not indexed yet; where that is impossible, all is read."""
+    """`Store.search`. Indexes first what is not indexed yet; where that is impossible, all is read."""
     session_id, query, limit, before_turn = sought
     before = await before_entry(store, session_id, before_turn)
     with suppress(StoreTrouble):

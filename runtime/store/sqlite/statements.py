@@ -17,7 +17,7 @@ _HELD = "SELECT fence, holder, owner, expires_at FROM leases WHERE session = ?"
 
 
 def check_in(connection: sqlite3.Connection, number: int, lease: Lease, now: float) -> None:
-    """Whether a session may be written to under the lease; see `leasing.check`."""
+    """Whether a session may be written to under the lease; see `common.leases.check`."""
     row = connection.execute(_HELD, (number,)).fetchone()
     check(lease, None if row is None else held_in(row), now)
 

@@ -74,16 +74,13 @@ class SqliteStore:
             self._writer.warm_up()
 
     async def create_session(self, record: SessionRecord) -> None:
-        """See the port."""
         await self._write(statements.create(record))
         self._watchers.tell(record.session_id)
 
     async def session(self, session_id: str) -> SessionRecord | None:
-        """See the port."""
         return await self._read(partial(queries.session, session_id=session_id))
 
     async def list_sessions(self, *, cwd: str | None, cursor: str | None, limit: int) -> SessionPage:
-        """See the port."""
         place = decode(cursor)
         return await self._read(partial(queries.page, cwd=cwd, place=place, limit=limit))
 
@@ -95,38 +92,31 @@ class SqliteStore:
         head: HeadChange = UNCHANGED,
         lease: Lease | None = None,
     ) -> None:
-        """See the port."""
         await self._write(statements.append(session_id, entries, head, lease, self._clock()))
         self._watchers.tell(session_id)
 
     async def entries(self, session_id: str, *, after: int = 0, limit: int = 500) -> list[StoredEntry]:
-        """See the port."""
         return await self._read(partial(queries.entries, session_id=session_id, after=after, limit=limit))
 
     async def position(self, session_id: str, key: str) -> int | None:
-        """See the port."""
         return await self._read(partial(queries.position, session_id=session_id, key=key))
 
     async def search(
         self, session_id: str, query: str, *, limit: int, before_turn: str | None = None
     ) -> list[Hit]:
-        """See the port."""
         from runtime.store.sqlite import search_index
 
         sought = search_index.Sought(session_id, query, limit, before_turn)
         return await search_index.search(self, self._read, self._write, sought)
 
     async def delete_session(self, session_id: str) -> bool:
-        """See the port."""
         return await self._remove(partial(statements.delete, session_id=session_id, now=self._clock()))
 
     async def fork_session(self, record: SessionRecord, source_id: str, *, up_to: int) -> None:
-        """See the port."""
         await self._write(statements.fork(record, source_id, up_to))
         self._watchers.tell(record.session_id)
 
     async def purge(self, older_than: str) -> int:
-        """See the port."""
         total = 0
         some = partial(statements.purge, older_than=older_than, now=self._clock())
         while removed := await self._remove(some):
@@ -135,7 +125,7 @@ class SqliteStore:
 
     @asynccontextmanager
     async def watch(self) -> AsyncIterator[AsyncIterator[frozenset[str]]]:
-        """See the port. Other processes' changes are seen after a tenth of a second."""
+        """Other processes' changes are seen after a tenth of a second."""
         self._refuse_when_closed()
         await self._open()
         # What it compared it has told: no look may be left half way.
@@ -148,7 +138,6 @@ class SqliteStore:
             yield Changed(watcher, watch.look)
 
     async def aclose(self) -> None:
-        """See the port."""
         self._closed = True
         self._watchers.end()
         async with withstanding(GRACE_SECONDS):

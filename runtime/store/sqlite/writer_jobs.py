@@ -1,10 +1,8 @@
-"""A change on its way from a trio task to the writer thread and back. Knows no SQL.
+"""A change on its way from a trio task to the writer thread and back, and what the writer does at rest.
 
-What the writer does while nobody waits: merge the log, renew leases. Knows a connection, no job.
-
-A checkpoint inside a commit would make one caller wait for all pages, and a log that is merged early is
-overwritten in place, which syncs faster than one that grows.
-Work that a cancellation may not cut short at once, and that may not hold it up for long. Knows no work.
+At rest it merges the log and renews leases. A checkpoint inside a commit would make one caller wait for all
+pages, and a log that is merged early is overwritten in place, which syncs faster than one that grows. Knows a
+connection, no statement of ours.
 """
 
 import sqlite3

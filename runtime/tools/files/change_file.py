@@ -1,12 +1,9 @@
-"""A file before a change and the way of the new text into it: by the editor that has it open, else the disk.
+"""A file before a change, and the way of the new text into it: by the editor that has it open, else the disk.
 
-Knows no tool. What the session has not seen in its present form is not overwritten.
-
-A place as the client's editor knows it: its spelling there, and its text with unsaved changes.
-A file on the disk replaced as a whole, or made: another process sees the old text or the new, never half.
-
-The new file takes the place of the old one, so links that lead to it go on leading to it and its mode bits
-stay; another hard link to the old file keeps the old text, wherever it lies. Blocks on the disk.
+What the session has not seen in its present form is not overwritten. On the disk another process sees the old
+text or the new, never half: the new file takes the place of the old one, so links that lead to it go on
+leading to it and its mode bits stay; another hard link to the old file keeps the old text, wherever it lies.
+Knows no tool.
 """
 
 import os

@@ -1,8 +1,7 @@
-"""Bytes to text: which encoding, or binary. Pure.
+"""Bytes to text: which encoding, or binary; and whole text files, decoded without loss and made bytes again.
 
-A whole text file on the disk, decoded without loss, and its way back to bytes. Blocks on the disk.
-
-For tools that change files: a text that cannot be given back as the bytes it came from is refused.
+For tools that change files: a text that cannot be given back as the bytes it came from is refused. Knows no
+tool.
 """
 
 import codecs

@@ -1,6 +1,6 @@
-"""A text file on the disk: what it is, and a range of its lines. Blocks on the disk, knows no tool.
+"""A text file on the disk: what it is, and a range of its lines, bounded. Blocks; knows no tool.
 
-A range of lines out of text that comes in pieces, bounded. Pure. A line ends at `\n` and nowhere else.
+A line ends at a line feed and nowhere else.
 """
 
 import os

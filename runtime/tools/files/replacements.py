@@ -1,8 +1,6 @@
-"""Exact replacements in a text, all of them or none, and why one cannot be made. Pure.
+"""Exact replacements in a text, all of them or none, and the change as it is shown. Pure.
 
-A model writes line feeds whatever the file has: the endings of the file decide.
-
-A change of a text as it is shown: both texts, or of long ones the part around the change. Pure.
+Says why one cannot be made. A model writes line feeds whatever the file has: the endings of the file decide.
 """
 
 import difflib

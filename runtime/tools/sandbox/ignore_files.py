@@ -1,12 +1,9 @@
-"""File globs and ignore files, for the search that runs without ripgrep. Pure, standard library only.
+"""Ignore files of a folder tree and file globs, for the search without ripgrep and for what is secret.
 
-Holds the common part of the gitignore language: `*`, `?`, `[...]`, `**`, `{a,b}`, a leading `!`, a
-trailing `/`, and a `/` elsewhere that ties the pattern to its folder. Does not hold: escapes inside
-brackets, nested braces, the user's global ignore file, `.git/info/exclude`.
-
-Ignore files of a folder tree: their rules by folder, and what they say of a path. Standard library only.
-
-Paths are relative to a root, `/` between their names. Ignore files above the root are not read.
+Holds the common part of the gitignore language: `*`, `?`, `[...]`, `**`, `{a,b}`, a leading `!`, a trailing
+`/`, and a `/` elsewhere that ties the pattern to its folder. Does not hold: escapes inside brackets, nested
+braces, the user's global ignore file, `.git/info/exclude`, ignore files above the root. Paths are relative to
+a root, `/` between their names. Standard library only: the search process imports it.
 """
 
 import itertools

@@ -1,4 +1,4 @@
-"""A call on a path before it runs: what it wants to do, how it is shown, whether a look may block.
+"""A call on a path before it runs: what it wants to do, how it is shown, what may have been meant.
 
 On a disk of this machine a few small reads take microseconds. A file server that does not answer would hold
 up the whole process, so everything that is not known to be local goes to a thread: another system than

@@ -1,9 +1,7 @@
-"""Runs a search process, bounded in time and output, and gathers its hits. Knows no command line.
+"""A search process: how it is started (ripgrep's command line or our worker's), its hits, its end.
 
-The process has a process group of its own, which is killed when enough was found, when time is up and
-when the caller is cancelled; nothing of it is left when this returns.
-
-How a search is started: ripgrep's command line, or our own worker's. Starts nothing itself.
+Bounded in time and output. It has a process group of its own, which is killed when enough was found, when
+time is up and when the caller is cancelled; nothing of it is left when `run` returns. Knows no tool.
 """
 
 import base64

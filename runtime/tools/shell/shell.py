@@ -1,9 +1,7 @@
-"""A command line in a shell of its own: bounded in time and output, watched, and gone when this returns.
+"""A command line in a shell of its own: bounded in time and output, watched, and gone when `run` returns.
 
-stdin is closed. The shell leads a session of its own, so nothing in it can ask at our terminal. Knows no
-tool and no client.
-
-The end of an output that may have none: the newest bytes, as text that can be read. Pure.
+stdin is closed. The shell leads a session of its own, so nothing in it can ask at our terminal. Of its output
+the newest bytes are kept, as text that can be read. Knows no tool and no client.
 """
 
 import os

@@ -1,6 +1,6 @@
-"""fetch_url: a page of the web as text. Knows what may be shown; how it is fetched is in `fetching`.
+"""fetch_url: a page of the web as text that a model can read. How it is fetched is in `page`.
 
-HTML to text that a model can read: headings, lists, links and what is set as code; no layout. Pure.
+Of HTML there remain headings, lists, links and what is set as code; no layout.
 """
 
 from __future__ import annotations

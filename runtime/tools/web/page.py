@@ -1,9 +1,8 @@
 """One page of the web, bounded, from an address that was checked before the connection was made to it.
 
-A name is resolved once and the connection goes to what came of it, so that a second answer of the name
-server cannot lead elsewhere. No proxy, no cookies, no credentials. Imports the HTTP client: load it late.
-
-Which network addresses are open to everyone, and which belong to this machine or its network. Pure.
+A name is resolved once and the connection goes to what came of it, so that a second answer of the name server
+cannot lead elsewhere; addresses of this machine and its network are told from public ones. No proxy, no
+cookies, no credentials. Imports the HTTP client: load it late. Knows no tool.
 """
 
 import ssl
