@@ -13,12 +13,15 @@ class Step(BaseModel):
 
 
 class Learned(Step):
-    """What a provider's errors told of one route, tokens. output: the limit of its answers."""
+    """What a provider told of one route, tokens. output: the limit of its answers. inferred: no error told
+    the window; it showed in what was left of a longer prompt.
+    """
 
     provider: str
     model: str
     window: int | None = None
     output: int | None = None
+    inferred: bool = False
 
 
 class Limits(Step):
@@ -95,6 +98,7 @@ class RouteRecord(Step):
     max_output_tokens: int | None = None
     output_counted_apart: bool = False
     learned_window: int | None = None
+    window_inferred: bool = False
 
 
 class RequestRecord(Step):

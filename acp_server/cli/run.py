@@ -3,7 +3,6 @@
 import argparse
 import json
 import os
-import signal
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,6 +18,7 @@ from acp_server.commands.commands import HANDLERS
 from acp_server.config.paths import absolute, here
 from acp_server.config.settings import Options, SessionConfig, add_options, options_of
 from acp_server.start.serve import log_to_stderr
+from acp_server.wire.streams import ending_signals
 from runtime.embed.silent_client import BareClient
 from runtime.ports import Client, PermissionOption, PermissionOutcome
 from runtime.session.session import Session
@@ -118,8 +118,8 @@ async def turn(session: Session, text: str, printer: "Printer") -> str:
 
 
 async def cancel_on_interrupt(session: Session) -> None:
-    """Ctrl-C cancels the turn, so that its end is recorded."""
-    with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+    """Ctrl-C and what else ends us cancel the turn, so that its end is recorded."""
+    with trio.open_signal_receiver(*ending_signals()) as signals:
         async for _ in signals:
             session.cancel()
 

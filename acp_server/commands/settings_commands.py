@@ -39,6 +39,7 @@ async def _set(talk: Conversation, offer_id: str, wanted: str) -> str:
     except InvalidParams as error:
         return error.message
     await talk.emit(OptionsChanged(talk.offers()))
+    await talk.switching.show(talk.keeper)
     return f"From your next prompt on: {_line(value)}"
 
 

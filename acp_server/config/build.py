@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, cast
 
 from acp_server.acp.client_options import AcpSettings
-from acp_server.config.layers import Key, key_text, printable, table
+from acp_server.config.layers import Key, key_text, printable, subtree, table
 from acp_server.config.merge import IMPLIED_AGENT, Merged, default_agent, hint, only_provider
 from acp_server.config.models import all_models, chain, key_variables, model_of, pair_of, path_of
 from acp_server.config.paths import answers_dir, default_store
@@ -24,6 +24,7 @@ from acp_server.config.settings import (
 )
 from runtime.store.common.faults import VARIABLES, is_address
 from runtime.values.profiles import (
+    BUILT_IN,
     BUILT_IN_CONTEXTS,
     GOAL_TOOL,
     PRESETS,
@@ -145,9 +146,12 @@ def chosen_names(merged: Merged) -> tuple[str, str | None, str]:
 
 
 def profile(merged: Merged, name: str) -> Profile:
-    """The named profile: its section over its preset, a preset by its own name, else the defaults."""
+    """The named profile: its section over its preset, a preset by its own name, else the defaults; the
+    built-in one where nobody wrote it.
+    """
     section = cast("ProfileSection", table(merged.tree, "runtime_profiles", name))
-    base = PRESETS[section.get("preset", name if name in PRESETS else "balanced")]
+    preset = section.get("preset", name if name in PRESETS else "")
+    base = PRESETS[preset or "balanced"] if preset or is_written(merged, name) else BUILT_IN
     return replace(
         base,
         name=name,
@@ -168,6 +172,11 @@ def profile(merged: Merged, name: str) -> Profile:
         tools=_tool_names(section, base),
         history_pruning=_pruning(section.get("history_pruning", {}), base.history_pruning),
     )
+
+
+def is_written(merged: Merged, name: str) -> bool:
+    """Whether any source has a section for the profile, be it empty."""
+    return subtree(merged.tree, ("runtime_profiles", name)) is not None
 
 
 def _tool_names(section: ProfileSection, base: Profile) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from dataclasses import asdict, fields, replace
 from textwrap import wrap
 from typing import NamedTuple, cast
 
-from acp_server.config.build import chosen_names, profile
+from acp_server.config.build import chosen_names, is_written, profile
 from acp_server.config.layers import DEFAULT, Key, Layer, Origin, key_text, leaves, printable, subtree, table
 from acp_server.config.load import View
 from acp_server.config.merge import Merged
@@ -17,6 +17,8 @@ from runtime.values.profiles import DEFAULT_CONTEXT_TOKENS, DEFAULT_MAX_TURNS, P
 from schemas.config import ProviderSection
 
 ONLY_PROVIDER = Origin("derived", "the only one")
+BUILT_IN_PROFILE = Origin("default", "built-in profile")
+"""Of a profile that nobody wrote: it trims more at once than one that somebody did."""
 PRUNING_KEYS = ("enabled", "max_tokens")
 RULES = ("allow", "ask", "deny")
 
@@ -83,7 +85,8 @@ def _profiles(merged: Merged) -> Iterator[Setting]:
         values = _in_force(profile(merged, name))
         preset = subtree(merged.tree, ("runtime_profiles", name, "preset"))
         base = preset or (name if name in PRESETS else None)
-        unset = Origin("preset", f"preset {base}") if base else DEFAULT
+        written = DEFAULT if is_written(merged, name) else BUILT_IN_PROFILE
+        unset = Origin("preset", f"preset {base}") if base else written
         if base:
             key: Key = ("runtime_profiles", name, "preset")
             yield Setting(key, base, merged.origin(key) if preset else Origin("derived", "its name"))

@@ -98,7 +98,7 @@ Ready = Callable[[Sequence[tuple[str, int]]], None]
 async def serve_gateway(
     options: Options, env: Mapping[str, str], settings: GatewaySettings, token: str, ready: Ready
 ) -> None:
-    """Serve until SIGINT or SIGTERM. Raises ConfigError for an address or certificate that cannot be used."""
+    """Serve until a signal ends us. Raises ConfigError for an address or certificate that cannot be used."""
     context = _tls(settings)
     listeners = await _listen(settings)
     stop = trio.Event()

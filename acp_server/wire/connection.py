@@ -101,7 +101,7 @@ class Connection(Generic[AppT]):
     # ------------------------------------------------------------ life
 
     async def serve(self, *, signals: bool = True) -> None:
-        """Serve until the input ends, the client has gone, SIGINT or SIGTERM comes, or `stop` is called.
+        """Serve until the input ends, the client has gone, a signal comes that ends us, or `stop` is called.
 
         Then open requests get a moment to end by themselves, the app is closed, the queue flushed; within
         two seconds. Returns normally. signals=False: they are the business of whoever serves many.

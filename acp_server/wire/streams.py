@@ -100,14 +100,24 @@ def _write_all(fd: int, data: bytes | bytearray | memoryview) -> None:
 logger = logging.getLogger("wholeturn.signals")
 
 
+def ending_signals() -> tuple[signal.Signals, ...]:
+    """What ends us in good order: SIGINT, SIGTERM, and SIGHUP, the terminal's or the connection's end.
+
+    Who started us with SIGHUP ignored (`nohup`) wants us to live on without a terminal.
+    """
+    ends = signal.SIGINT, signal.SIGTERM
+    ignored = signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+    return ends if ignored else (*ends, signal.SIGHUP)
+
+
 async def watch_signals(
     stop: Callable[[], None], task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED
 ) -> None:
-    """Call `stop` at each SIGINT and SIGTERM, until cancelled. Only the main thread gets signals."""
+    """Call `stop` at each of them, until cancelled. Only the main thread gets signals."""
     if threading.current_thread() is not threading.main_thread():
         task_status.started()
         return
-    with trio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
+    with trio.open_signal_receiver(*ending_signals()) as signals:
         task_status.started()
         async for number in signals:
             logger.info("%s received, ending", signal.Signals(number).name)

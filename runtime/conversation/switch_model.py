@@ -7,10 +7,11 @@ next provider call does that, and says so. Knows no settings: what can be chosen
 from collections.abc import Mapping
 from typing import Protocol
 
-from runtime.history.request.budget import effective_context_budget
+from runtime.history.request.budget import MeterSize, effective_context_budget, meter_size
 from runtime.history.request.trims import moved
 from runtime.setup.session_setup import Setup
 from runtime.transcript.session_state import with_learned
+from runtime.trimming.learned_limits import Counts
 from runtime.trimming.model_context import HistoryKeeper
 from runtime.values.events import Noticed
 from runtime.values.profiles import AS_CONFIGURED, Choice, Offer, Route
@@ -41,7 +42,7 @@ class Switching:
         self.choice = choice
         self._catalog = catalog
         self._next: Setup | None = None
-        self._known: dict[Route, tuple[Route, float]] = {}
+        self._known: dict[Route, tuple[Route, Counts]] = {}
         self._blind_to: set[str] = set()
 
     def offers(self) -> tuple[Offer, ...]:
@@ -80,15 +81,32 @@ class Switching:
             f"Its {window_text(keeper.setup)}.",
         )
 
+    async def show(self, keeper: HistoryKeeper) -> None:
+        """Move the client's meter to what is set, where that has another size. No turn of the model may
+        run.
+        """
+        used, shown = keeper.shown or (None, None)
+        size = self._size_ahead(keeper)
+        if size != shown:
+            await keeper.show_usage(used, size)
+
     def _use(self, keeper: HistoryKeeper, setup: Setup) -> None:
         before = keeper.setup
-        self._known[before.route] = keeper.route, keeper.calibration
+        self._known[before.route] = keeper.route, keeper.counts
         keeper.use(setup)
-        # What was learned of a model holds when it is used again.
-        unknown = with_learned(setup.route, keeper.state.learned), keeper.calibration
-        keeper.route, keeper.calibration = self._known.get(setup.route, unknown)
+        keeper.route, keeper.counts = self._learned(keeper, setup.route)
         if (before.route.id, before.counter) != (setup.route.id, setup.counter):
             keeper.history = moved(keeper.history, setup.counter)
+
+    def _learned(self, keeper: HistoryKeeper, route: Route) -> tuple[Route, Counts]:
+        """What was learned of a model holds when it is used again."""
+        return self._known.get(route) or (with_learned(route, keeper.state.learned), Counts())
+
+    def _size_ahead(self, keeper: HistoryKeeper) -> MeterSize:
+        """What the meter is measured against from the next turn on."""
+        setup = self._next or keeper.setup
+        same = setup.route == keeper.setup.route
+        return meter_size(setup.profile, keeper.route if same else self._learned(keeper, setup.route)[0])
 
     def _unseen(self, setup: Setup, pictures: bool) -> list[Noticed]:
         """Once for each model that cannot see, as soon as there is a picture."""

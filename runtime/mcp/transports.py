@@ -15,6 +15,8 @@ from runtime.mcp.child_process import child
 from runtime.mcp.connection_errors import Notes
 from runtime.mcp.remote_tool import ServerTrouble
 from runtime.mcp.settings import ServerSettings, Surroundings
+from runtime.values.errors import ConfigError
+from runtime.values.http_environment import transport
 
 LONGEST_SILENCE = 300.0
 """Seconds that a stream of the server may stay silent, unless calls may take longer."""
@@ -63,7 +65,15 @@ def _client(server: ServerSettings, headers: Mapping[str, str], notes: Notes) ->
         headers=dict(headers),
         timeout=httpx2.Timeout(server.connect_timeout, read=_silence(server)),
         event_hooks={"response": [seen]},
+        transport=_transport(server.url),
     )
+
+
+def _transport(url: str) -> httpx2.AsyncBaseTransport:
+    try:
+        return transport(url)
+    except ConfigError as error:
+        raise ServerTrouble(error.message, lasting=True) from error
 
 
 def _silence(server: ServerSettings) -> float:

@@ -44,6 +44,9 @@ async def settle(turn: Turn, *, error: BaseException | None, cancelled: bool) ->
     if outcome == "done" and turn.current.reply is not None:
         await turn.talk.keeper.trim_after(turn.current.reply, turn.recorder, turn.number)
     await turn.talk.show_head(head)
+    if turn.stage is not Stage.LOCAL and turn.talk.switching is not None:
+        # Something may have been chosen while it ran.
+        await turn.talk.switching.show(turn.talk.keeper)
 
 
 def outcome_of(turn: Turn, error: BaseException | None, cancelled: bool) -> Outcome:

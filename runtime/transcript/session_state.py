@@ -80,11 +80,17 @@ def limits_of(profile: Profile, route: Route) -> Limits:
 
 
 def learned_of(route: Route, configured: Route) -> Learned | None:
-    """What the provider's errors told of a route beyond its settings; None when they told nothing."""
+    """What the provider told of a route beyond its settings; None when it told nothing."""
     output = route.max_output_tokens if route.max_output_tokens != configured.max_output_tokens else None
     if route.learned_window is None and output is None:
         return None
-    return Learned(provider=route.provider, model=route.model, window=route.learned_window, output=output)
+    return Learned(
+        provider=route.provider,
+        model=route.model,
+        window=route.learned_window,
+        output=output,
+        inferred=route.window_inferred,
+    )
 
 
 def with_learned(route: Route, learned: Learned | None) -> Route:
@@ -94,14 +100,22 @@ def with_learned(route: Route, learned: Learned | None) -> Route:
     return replace(
         route,
         learned_window=learned.window or route.learned_window,
+        window_inferred=learned.inferred if learned.window else route.window_inferred,
         max_output_tokens=learned.output or route.max_output_tokens,
     )
 
 
 def state_after(state: SessionState, profile: Profile, route: Route, configured: Route) -> SessionState:
     """The state with what is known at a turn's end. configured: the route as the settings have it."""
-    learned = learned_of(route, configured) or state.learned
+    learned = learned_of(route, configured) or _lasting(state.learned, route)
     return state.model_copy(update={"learned": learned, "limits": limits_of(profile, route)})
+
+
+def _lasting(learned: Learned | None, route: Route) -> Learned | None:
+    """What was learned before, unless it is a window of this route that was inferred and then disproved."""
+    if learned is None or (learned.provider, learned.model) != (route.provider, route.model):
+        return learned
+    return None if learned.inferred else learned
 
 
 def goal_of(state: SessionState) -> Goal | None:

@@ -11,7 +11,8 @@ from dataclasses import replace
 import trio
 
 from runtime.history.live.history import History
-from runtime.history.request.compose import Composed, calibration_ratio, compose, silent_cut
+from runtime.history.request.budget import MeterSize, meter_size
+from runtime.history.request.compose import Composed, compose
 from runtime.history.request.recovery import recover
 from runtime.history.request.trims import trim_after_reply
 from runtime.history.rows.calls_in_text import instructions
@@ -22,6 +23,7 @@ from runtime.transcript.recorder import Recorder
 from runtime.transcript.session_state import declared, goal_rows, keep_what_counts
 from runtime.transcript.usage import Usage
 from runtime.trimming.dropped_turn_notes import noted
+from runtime.trimming.learned_limits import Counts, named
 from runtime.values.errors import ContextWindowExceeded, ProviderError
 from runtime.values.events import Event, UsageChanged
 from runtime.values.ids_and_time import new_id
@@ -42,15 +44,25 @@ class HistoryKeeper:
         self.route = setup.route
         self.state = state
         self.history = History(self.system, counter=setup.counter)
-        self.calibration = 1.0
+        self.counts = Counts()
         self.composed: Composed | None = None
         self.spent = Usage()
+        self.shown: tuple[int, MeterSize] | None = None
         self.emit = emit
 
     def use(self, setup: Setup) -> None:
         """Go on with another setup. Nothing is trimmed by that; the next provider call does."""
-        self.setup, self.route, self.calibration = setup, setup.route, 1.0
+        self.setup, self.route, self.counts = setup, setup.route, Counts()
         self.history.set_system(self.system)
+
+    @property
+    def calibration(self) -> float:
+        """How many tokens the provider counts for each of ours."""
+        return self.counts.calibration
+
+    @calibration.setter
+    def calibration(self, ratio: float) -> None:
+        self.counts.calibration = ratio
 
     @property
     def system(self) -> tuple[str, ...]:
@@ -110,8 +122,7 @@ class HistoryKeeper:
             error=error,
             calibration=self.calibration,
         )
-        if result.learned_window is not None:
-            self.route = replace(self.route, learned_window=result.learned_window)
+        self.route = named(self.route, result.learned_window)
         if result.output_limit is not None:
             self.route = replace(self.route, max_output_tokens=result.output_limit)
         if result.composed is None:
@@ -156,20 +167,10 @@ class HistoryKeeper:
         with trio.CancelScope(shield=True, deadline=trio.current_time() + TRIM_SECONDS):
             await recorder.trim(number, step, state)
             self.history, self.state = history, state
-            event = notice.event(trim_id, used=used, size=self.size)
-            await self.emit(replace(event, size_is_budget=self.size_is_budget))
-
-    @property
-    def size(self) -> int:
-        """What the client's meter is measured against: the window if known, else the budget."""
-        if self.composed is None:
-            return 0
-        return self.composed.budget.reported_window or self.composed.budget.dispatch_trim_budget
-
-    @property
-    def size_is_budget(self) -> bool:
-        """Whether the window is not known, so that the meter shows the budget."""
-        return self.composed is None or self.composed.budget.reported_window is None
+            size = meter_size(self.setup.profile, self.route)
+            self.shown = used, size
+            event = notice.event(trim_id, used=used, size=size.tokens)
+            await self.emit(replace(event, size_is_budget=size.is_budget))
 
     async def count_usage(self, reply: ReplyStep) -> None:
         """Learn from what the provider counted, and move the client's meter."""
@@ -180,20 +181,19 @@ class HistoryKeeper:
         used = composed.estimated_tokens
         if reply.usage is not None and reply.usage.input_tokens > 0:
             reported = reply.usage.input_tokens
-            notice = silent_cut(composed, reported)
-            if notice is not None:
-                await self.emit(notice)
-            else:
-                self.calibration = calibration_ratio(reported, composed.raw_tokens)
+            self.route = await self.counts.take(composed, reported, self.route, self.emit)
             used = reported + reply.usage.output_tokens
         await self.show_usage(used)
 
-    async def show_usage(self, used: int | None = None) -> None:
-        """Move the client's meter. used: tokens, None for the estimate of the last request."""
-        composed = self.composed
-        if composed is not None:
-            used = composed.estimated_tokens if used is None else used
-            await self.emit(UsageChanged(used, self.size, self.size_is_budget, self.spent.cost()))
+    async def show_usage(self, used: int | None = None, size: MeterSize | None = None) -> None:
+        """Move the client's meter, once there was a request. used: tokens, None for the estimate of the last
+        request. size: None for what it is measured against now.
+        """
+        if self.composed is not None:
+            used = self.composed.estimated_tokens if used is None else used
+            size = size or meter_size(self.setup.profile, self.route)
+            self.shown = used, size
+            await self.emit(UsageChanged(used, size.tokens, size.is_budget, self.spent.cost()))
 
     async def trim_after(self, reply: ReplyStep, recorder: Recorder, number: int) -> None:
         """After the final reply: if the provider counted more than the budget, trim for the next turn now."""
@@ -230,9 +230,9 @@ def count_summary(keeper: HistoryKeeper, used: SummaryUsage | None) -> None:
 
 def adopt(keeper: HistoryKeeper, setup: Setup) -> None:
     """Go on with another setup for the same model: what was learned of that stays."""
-    route, calibration = keeper.route, keeper.calibration
+    route, counts = keeper.route, keeper.counts
     keeper.use(setup)
-    keeper.route, keeper.calibration = route, calibration
+    keeper.route, keeper.counts = route, counts
 
 
 def system_rows(setup: Setup) -> tuple[str, ...]:

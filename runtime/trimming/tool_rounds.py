@@ -14,6 +14,7 @@ import trio
 from runtime.history.live.history import History
 from runtime.history.live.turn import Turn
 from runtime.history.live.without_parts import Narrowed, narrowed
+from runtime.history.request.budget import meter_size
 from runtime.history.rows.boundaries import TOOL_RESULTS_PREFIX
 from runtime.history.rows.calls_in_text import prompt_mode_calls, visible_text
 from runtime.history.rows.estimate import RowPrice
@@ -212,8 +213,9 @@ class LoopContext:
         with trio.CancelScope(shield=True, deadline=trio.current_time() + TRIM_SECONDS):
             await self._recorder.context(step, told=True)
             keeper.history = history
-            event = notice.event(trim_id, used=history.tokens, size=keeper.size)
-            await keeper.emit(replace(event, size_is_budget=keeper.size_is_budget))
+            size = meter_size(keeper.setup.profile, keeper.route)
+            event = notice.event(trim_id, used=history.tokens, size=size.tokens)
+            await keeper.emit(replace(event, size_is_budget=size.is_budget))
 
     def _iterations(self, turn: Turn, rounds: Sequence[Round]) -> list[Iteration]:
         """The rounds as values; those of rows that are as they were at the last pass are not made again."""

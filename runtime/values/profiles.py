@@ -89,6 +89,9 @@ class Profile:
 _BALANCED = Profile()
 _ROOMY = replace(_BALANCED, running_turn_overflow="shorten", trim_slack_ratio=0.2)
 
+BUILT_IN = replace(_BALANCED, name="default", trim_slack_ratio=0.2)
+"""What holds where nobody wrote a profile. Whoever wrote one and named no slack gets none, as ever."""
+
 PRESETS: Mapping[str, Profile] = MappingProxyType(
     {
         "tight": replace(
@@ -127,7 +130,8 @@ class Route:
     """The provider and model of one call, and what is known of them. All figures are tokens.
 
     context_window: as configured for exactly this model, None or 0 when unknown (see `route_window`).
-    learned_window: what the provider named in an overflow error this session.
+    learned_window: what the provider named in an overflow error this session, or (window_inferred) what it
+    left of a prompt that it cut.
     output_counted_apart: the provider does not take the answer out of the same window.
     """
 
@@ -137,6 +141,7 @@ class Route:
     max_output_tokens: int | None = None
     output_counted_apart: bool = False
     learned_window: int | None = None
+    window_inferred: bool = False
 
     @property
     def id(self) -> str:

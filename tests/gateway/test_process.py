@@ -108,7 +108,7 @@ async def test_a_port_that_is_taken(home: Home):
         assert "cannot be listened on" in refused(home, "--port", str(it.port))
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 async def test_it_ends_in_good_order(home: Home, number: signal.Signals):
     home.script(SLOWLY)
     async with running(home) as it:

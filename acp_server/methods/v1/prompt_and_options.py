@@ -147,6 +147,8 @@ def set_config_option(app: App, params: Mapping[str, object]) -> Later:
             await talk.approver.on_mode(talk.approver.mode)
         if idle:
             await talk.save_choice()
+            if talk.switching is not None:
+                await talk.switching.show(talk.keeper)
         # The modes themselves belong to the answers that open a session.
         return {"configOptions": options_of(app, asked.session_id)["configOptions"]}
 

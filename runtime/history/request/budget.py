@@ -1,7 +1,7 @@
 """How many tokens a request may have: the budget, the window behind it, the room kept for the answer."""
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from runtime.values.profiles import DEFAULT_CONTEXT_TOKENS, DEFAULT_MAX_TURNS, Profile, Route
 
@@ -17,7 +17,8 @@ _RESERVE = 4096
 class ContextBudget:
     """The limits of one call, tokens. budget 0: proactive trimming is off.
 
-    reported_window is what clients may be told: None when the window is only assumed.
+    reported_window is what clients may be told: None when the window is only assumed. window_inferred: it
+    showed in what the provider left of a prompt.
     """
 
     budget: int
@@ -25,11 +26,17 @@ class ContextBudget:
     window_source: WindowSource
     reported_window: int | None
     dispatch_trim_budget: int
+    window_inferred: bool = False
 
     @property
     def window_known(self) -> bool:
         """False when the window is a stub and no truth about the model."""
         return self.window_source != "compatibility_fallback"
+
+    @property
+    def window_refuses(self) -> bool:
+        """Whether a request that is larger is not sent: what was only inferred may close no session."""
+        return self.window_known and not self.window_inferred
 
 
 def effective_context_budget(profile: Profile, route: Route) -> ContextBudget:
@@ -42,7 +49,21 @@ def effective_context_budget(profile: Profile, route: Route) -> ContextBudget:
         window_source=source,
         reported_window=None if source == "compatibility_fallback" else window,
         dispatch_trim_budget=budget or window,
+        window_inferred=source == "learned" and route.window_inferred,
     )
+
+
+class MeterSize(NamedTuple):
+    """What a meter is measured against, tokens: the window, or the budget while that is not known."""
+
+    tokens: int
+    is_budget: bool
+
+
+def meter_size(profile: Profile, route: Route) -> MeterSize:
+    """The size of the meter for this profile on this route."""
+    budget = effective_context_budget(profile, route)
+    return MeterSize(budget.reported_window or budget.dispatch_trim_budget, budget.reported_window is None)
 
 
 def _window(profile: Profile, route: Route) -> tuple[int, WindowSource]:
@@ -119,4 +140,6 @@ def output_limit(budget: ContextBudget, route: Route, estimated: int) -> int | N
     limit = route.max_output_tokens
     if limit is None or route.output_counted_apart or not budget.window_known:
         return limit
-    return max(min(limit, budget.window - estimated), 1)
+    room = budget.window - estimated
+    # A window that a request is larger than was inferred wrongly, or the provider cuts the request to it.
+    return min(limit, room) if room > 0 else limit

@@ -12,11 +12,17 @@ from runtime.history.live.history import History
 from runtime.history.live.preamble import notes_piece
 from runtime.history.live.rendering import Face
 from runtime.history.request.budget import ContextBudget, effective_context_budget, output_limit, trim_target
-from runtime.history.request.limits import call_warnings, cut_to_limits, require_capacity, token_limit
+from runtime.history.request.limits import (
+    above_target,
+    call_warnings,
+    cut_to_limits,
+    require_capacity,
+    token_limit,
+)
 from runtime.history.request.meter import CallShape, Load
 from runtime.history.request.running_turn import shorten_running_turn
 from runtime.history.rows.estimate import IMAGE_TOKENS
-from runtime.history.rows.notice import TrimNotice, merged
+from runtime.history.rows.notice import TrimNotice, merged, with_note
 from runtime.history.rows.pairs import repair
 from runtime.values.events import Noticed, TokenSource
 from runtime.values.model import Segment
@@ -111,19 +117,20 @@ def prepare(
     target = trim_target(budget, route)
     cut = cut_to_limits(history, shape, profile, budget, token_limit(target, profile, ceiling))
     short = shorten_running_turn(cut.load, profile, route, budget, ceiling)
-    notice = merged(cut.notice, short.notice)
-    load = short.load
+    notice, load = merged(cut.notice, short.notice), short.load
     estimated = load.request_tokens()
     if check_capacity:
         require_capacity(estimated, budget, profile, pinned=bool(load.history.beside.pins))
-    warnings, marks = call_warnings(load, profile, budget, trimmed=cut.notice is not None)
+    above = above_target(load, budget, target)
+    trimmed, noted = cut.notice is not None, notice is not None
+    warnings, marks = call_warnings(load, profile, budget, trimmed=trimmed, above=above, noted=noted)
     load.history.marks = marks
     sent = _assemble(load)
     return Composed(
         segments=sent.segments,
         max_output_tokens=output_limit(budget, route, estimated),
         history=load.history,
-        trims=() if notice is None else (notice,),
+        trims=() if notice is None else (with_note(notice, above),),
         warnings=warnings,
         estimated_tokens=estimated,
         raw_tokens=load.messages + load.fixed,

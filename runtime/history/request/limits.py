@@ -169,7 +169,7 @@ def require_capacity(
     estimated_tokens: int, budget: ContextBudget, profile: Profile, *, pinned: bool = False
 ) -> None:
     """Raise ContextWindowExceeded when a request cannot fit a known window. pinned: some turns may not go."""
-    if budget.window_known and overfull(estimated_tokens, budget):
+    if budget.window_refuses and overfull(estimated_tokens, budget):
         raise ContextWindowExceeded(
             f"The request needs about {estimated_tokens} tokens; the model's context window holds "
             f"{budget.window}, {CAPACITY_MARGIN} of which stay free. Nothing was sent or lost. "
@@ -188,18 +188,42 @@ def helpful_settings(profile: Profile) -> str:
     )
 
 
+def above_target(load: Load, budget: ContextBudget, target: int) -> str:
+    """By how much what no trim may take is larger than there is room for, as sentences; '' when it fits.
+
+    A floor of system text and tools that fills the budget alone says so itself.
+    """
+    needed = load.request_tokens()
+    if needed <= target or _floor(load, budget) is not None:
+        return ""
+    return above_text(needed, target, alone=load.history.turn_count == 1)
+
+
+def above_text(needed: int, target: int, *, alone: bool) -> str:
+    """The same for figures. alone: no other turn is left, else those that are stay for good."""
+    what = "The newest turn alone is" if alone else "The newest turn and those that never go are"
+    return (
+        f"{what} larger than the context budget: about {needed} tokens are sent, {needed - target} more than "
+        f"the {target} there is room for. A larger max_context_tokens keeps more beside it."
+    )
+
+
 def call_warnings(
-    load: Load, profile: Profile, budget: ContextBudget, *, trimmed: bool
+    load: Load, profile: Profile, budget: ContextBudget, *, trimmed: bool, above: str, noted: bool
 ) -> tuple[tuple[Noticed, ...], Marks]:
-    """The warnings of this call that were not given earlier in the turn, and the marks afterwards."""
+    """The warnings of this call that were not given earlier in the turn, and the marks afterwards.
+
+    above: what `above_target` says. noted: a notice of a trim says it too, so no warning need.
+    """
     marks = load.history.marks
-    found = {"floor": _floor(load, budget), "window": _unknown_window(load, budget)}
+    found = {"floor": _floor(load, budget), "window": _doubtful_window(load, budget)}
+    if found["window"] is None and above:
+        found["above"] = Noticed("info", "The newest turn is larger than the context budget", above)
     fresh = {key: said for key, said in found.items() if said is not None and key not in marks.warned}
     marks = replace(marks, warned=marks.warned | fresh.keys(), trimmed=marks.trimmed or trimmed)
     hint = _slack_hint(marks, profile, trimmed=trimmed)
-    if hint is None:
-        return tuple(fresh.values()), marks
-    return (*fresh.values(), hint), replace(marks, hinted=True)
+    given = tuple(said for key, said in fresh.items() if not (key == "above" and noted))
+    return (given, marks) if hint is None else ((*given, hint), replace(marks, hinted=True))
 
 
 def _floor(load: Load, budget: ContextBudget) -> Noticed | None:
@@ -214,15 +238,16 @@ def _floor(load: Load, budget: ContextBudget) -> Noticed | None:
     )
 
 
-def _unknown_window(load: Load, budget: ContextBudget) -> Noticed | None:
+def _doubtful_window(load: Load, budget: ContextBudget) -> Noticed | None:
     estimated = load.request_tokens()
-    if budget.window_known or not overfull(estimated, budget):
+    if budget.window_refuses or not overfull(estimated, budget):
         return None
+    why = "were left of a longer prompt" if budget.window_inferred else "are assumed"
     return Noticed(
         "warning",
         "The request may be too large for the model",
-        f"It needs about {estimated} tokens and the model's window is not known ({budget.window} are "
-        "assumed). Set context_window for this model.",
+        f"It needs about {estimated} tokens and the model's window is not known ({budget.window} {why}). "
+        "Set context_window for this model.",
     )
 
 

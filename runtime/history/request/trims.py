@@ -12,7 +12,7 @@ from runtime.history.live.preamble import notes_piece
 from runtime.history.live.without_parts import may_go, without
 from runtime.history.request.budget import slack_target
 from runtime.history.request.compose import Composed
-from runtime.history.request.limits import whole_turn_notice
+from runtime.history.request.limits import above_text, whole_turn_notice
 from runtime.history.request.meter import weigh
 from runtime.history.rows.notice import Reason, Strategy, TrimNotice
 from runtime.history.rows.token_counter import TokenCounter
@@ -55,7 +55,8 @@ def trim_after_reply(
         else TrimTokens(budget, now, after, "calibrated", "calibrated")
     )
     strategy = Strategy.HEAD_TAIL if profile.retention == "head-tail" else Strategy.RECENT
-    notice = whole_turn_notice(history, left.history, Reason.TOKEN_BUDGET, tokens, strategy=strategy)
+    note = above_text(after, budget, alone=left.history.turn_count == 1) if after > budget else ""
+    notice = whole_turn_notice(history, left.history, Reason.TOKEN_BUDGET, tokens, note, strategy)
     return left.history, notice
 
 

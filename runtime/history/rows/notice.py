@@ -69,6 +69,11 @@ class TrimNotice:
         )
 
 
+def with_note(notice: TrimNotice, note: str) -> TrimNotice:
+    """The notice with one more sentence of its own, if any."""
+    return replace(notice, note=" ".join(filter(None, (notice.note, note))))
+
+
 def merged(first: TrimNotice | None, second: TrimNotice | None) -> TrimNotice | None:
     """One notice for two cuts of the same compose: sums of both, the rest from the later one."""
     if first is None or second is None:
@@ -76,13 +81,14 @@ def merged(first: TrimNotice | None, second: TrimNotice | None) -> TrimNotice | 
     tokens = second.tokens
     if tokens is not None and first.tokens is not None:
         tokens = replace(tokens, before=first.tokens.before, before_source=first.tokens.before_source)
-    return replace(
+    both = replace(
         second,
         dropped_messages=first.dropped_messages + second.dropped_messages,
         dropped_turns=first.dropped_turns + second.dropped_turns,
         tokens=tokens,
-        note=" ".join(note for note in (first.note, second.note) if note),
+        note=first.note,
     )
+    return with_note(both, second.note)
 
 
 def make_breadcrumb() -> Row:

@@ -1,12 +1,14 @@
-"""Reading a provider's error: is it a context overflow, and which sizes does it state? Decides nothing else.
+"""Reading a provider's error: is it a context overflow, is it perhaps one? Decides nothing else.
 
 The tables grow as providers change their wording; all matching is on lower-case text.
 """
 
 import re
-from dataclasses import dataclass
+from collections.abc import Iterator
 
-from runtime.values.errors import ProviderError
+from runtime.history.rows.stated_sizes import Sizes as Sizes
+from runtime.history.rows.stated_sizes import sizes_in
+from runtime.values.errors import ProviderError, ProviderErrorKind
 
 STRONG = (
     "context_length_exceeded",
@@ -30,7 +32,37 @@ STRONG = (
     "loaded with context length",
     "range of input length should be",
     "tokens + `max_new_tokens` must be",
+    "context_exceeded",
+    "outofcontexterror",
+    "longer than the model's context",
+    "exceeds context length",
+    "exceeds context size",
+    "exceeds the maximum allowed input length",
+    "exceeds maximum input length",
+    "exceeds maximum sequence length",
+    "maximum supported sequence length",
+    "must be less than max_seq_len",
+    "`inputs` must have less than",
+    "cannot exceed the total tokens limit",
+    "input tokens exceed",
+    "max input token",
+    "exceed max message tokens",
+    "tokens in request more than max tokens",
+    "total tokens exceed",
+    "exceed model token limit",
+    "max length exceeded",
+    "tokens too long",
+    "tokens_too_long",
+    "max input characters",
+    "characters_too_long",
+    "malformed input request: expected maxlength",
+    "value at 'body' failed to satisfy constraint: member must have length",
+    "must be at least 1, got -",
+    "prompt 超长",
+    "超过最大长度",
+    "上下文长度",
 )
+STRONG_PATTERN = re.compile(r"\bmax tokens of [\d,]+ exceeded")
 OTHER_LIMITS = (
     "rate limit",
     "rate_limit",
@@ -40,6 +72,11 @@ OTHER_LIMITS = (
     "too many requests",
     "output token",
     "completion token",
+    "per day",
+    "per hour",
+    "throttl",
+    "please wait",
+    "unavailable",
 )
 WEAK = (
     "too many tokens",
@@ -50,101 +87,21 @@ WEAK = (
 )
 RATES = ("per minute", "rate limit")
 
-_DIGITS = r"\d[\d,_]*(?:\.\d+)?k?\b"
-_NUM = rf"({_DIGITS})"
-_TOPIC = re.compile(r"\b(?:tokens?|context(?:_length_exceeded)?|prompt|input)\b")
-_OUTPUT_LIMITS = tuple(
-    re.compile(pattern)
-    for pattern in (
-        rf"{_NUM} *> *{_NUM},? which is the maximum allowed number of output tokens",
-        rf"limit of {_NUM} (?:completion|output) tokens",
-        rf"at most {_NUM} (?:completion|output) tokens",
-    )
+_SPEAKS = re.compile(r"token|length|context")
+_FIGURE = re.compile(r"(?<![\w.\[-])\d[\d,_]*k?(?![\w\]])")
+_SMALLEST = 100
+"""No window is smaller: what is counted below that are other things."""
+_OTHER_CAUSE = re.compile(
+    r"\brate|per (?:min|hour|day|second)|quota|credit|balance|afford|throttl|too many requests|please wait"
+    r"|image|picture|pixel|audio|video|pdf|\bpages?\b|document|attachment"
+    r"|\btools?\b|function|schema|\barray\b|\bname\b|call_id|\.id\b|stop sequence|temperature|penalty|budget"
+    r"|unrecogni[sz]ed|unknown (?:name|field|param|argument)|unsupported (?:value|param)|not permitted"
 )
-_COMPARED = re.compile(
-    rf"(?P<input>{_DIGITS})(?: *\+ *(?P<output>{_DIGITS}))?(?: tokens)?"
-    rf" *> *(?P<limit>{_DIGITS})(?! *- *\d)"
+_ANSWER_LENGTH = re.compile(
+    r"max_?(?:completion_?|output_?|new_?)?tokens|maximum tokens|(?:output|completion) tokens"
 )
-_LIMITS = tuple(
-    re.compile(pattern)
-    for pattern in (
-        rf"maximum (?:context|model|prompt|input|sequence) (?:length|window|size)[^\d.]{{0,30}}{_NUM}",
-        rf"available context size \(?{_NUM}",
-        rf"\bn_ctx\W{{0,4}}{_NUM}",
-        rf"maximum (?:allowed )?number of (?:input )?tokens(?: allowed)?[^\d.]{{0,12}}{_NUM}",
-        rf"\blimit\W{{1,3}}{_NUM}\W{{1,4}}(?:used\W{{1,3}}[\d,_]+\W{{1,4}})?requested",
-        rf"\blimit (?:of|is) {_NUM}(?! requests)",
-        rf"context (?:window|limit|length|size)(?: of| is| size| limit| only|:| =)* \(?{_NUM}",
-        rf"(?:input|prompt) (?:limit|length limit)(?: of| is|:| =)* {_NUM}",
-        rf"{_NUM} maximum context length",
-        rf"max_new_tokens` must be <= {_NUM}",
-        rf"model token limit:? {_NUM}",
-        rf"range of input length should be \[\d+, *{_NUM}",
-        rf"in the prompt cannot exceed {_NUM}",
-        rf"\bmax size: {_NUM} tokens",
-    )
-)
-_REQUESTED = tuple(
-    re.compile(pattern)
-    for pattern in (
-        rf"\brequested:?(?: about| a total of)? {_NUM}",
-        rf"\brequested tokens \({_NUM}",
-        rf"\brequest \({_NUM} tokens",
-        rf"\bn_prompt_tokens\W{{0,4}}{_NUM}",
-        rf"(?:input|prompt) token count (?:of |is )?\(?{_NUM}",
-        rf"(?:resulted in|contains(?: at least)?|has(?: at least)?) {_NUM}(?: input| prompt)? tokens",
-        rf"prompt \(length {_NUM}\)",
-        rf"\bcurrent length is {_NUM}",
-        rf"\bkeep the first {_NUM} tokens",
-        rf"\bn_keep\W{{0,4}}{_NUM}",
-        rf"\breceived {_NUM}\b",
-        rf"\b(?:prompt|input|request|messages?)(?: \w+){{0,3}} (?:is|was|has|uses?|used) {_NUM} tokens",
-    )
-)
-_INPUT_PARTS = tuple(
-    re.compile(pattern)
-    for pattern in (
-        rf"{_NUM} (?:tokens )?(?:in|from|for) (?:the|your) (?:messages|prompt|input)",
-        rf"{_NUM} of text input",
-        rf"has {_NUM} input tokens",
-        rf"given: {_NUM} `inputs` tokens",
-    )
-)
-_OUTPUT_PARTS = tuple(
-    re.compile(pattern)
-    for pattern in (
-        rf"{_NUM} (?:tokens )?(?:in|for) the (?:completion|output)",
-        rf"{_NUM} `max_new_tokens`",
-        rf"max_(?:completion_)?tokens['`\"]* is too large: {_NUM}",
-    )
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Sizes:
-    """What an error text states, tokens, None where it does not.
-
-    limit: the size limit; limits_output: it is one on the answer alone. requested: the size asked for
-    in all; input and output are its parts.
-    """
-
-    limit: int | None = None
-    requested: int | None = None
-    input: int | None = None
-    output: int | None = None
-    limits_output: bool = False
-
-    @property
-    def too_large(self) -> bool:
-        """The text says that more was asked for than its limit allows."""
-        return self.limit is not None and self.requested is not None and self.limit < self.requested
-
-    @property
-    def blames_output(self) -> bool:
-        """The answer asked for is what does not fit; the messages alone would."""
-        if self.limits_output:
-            return True
-        return None not in (self.limit, self.input, self.output) and (self.input or 0) < (self.limit or 0)
+_ASKED = re.compile(r"prompt|messages?\b|\binputs?\b(?! should be)|context(?!_window)")
+_MAY_BE_SIZE = frozenset({400, 413, 422, 500})
 
 
 def error_text(error: ProviderError | str) -> str:
@@ -156,46 +113,7 @@ def error_text(error: ProviderError | str) -> str:
 
 def stated_sizes(error: ProviderError | str) -> Sizes:
     """The sizes an error states."""
-    text = error_text(error)
-    if not _TOPIC.search(text):
-        return Sizes()
-    limit = _first(_OUTPUT_LIMITS[1:], text)
-    if limit is not None:
-        asked = _first(_OUTPUT_PARTS, text)
-        return Sizes(limit, asked, output=asked, limits_output=True)
-    compared = _OUTPUT_LIMITS[0].search(text)
-    if compared:
-        asked = _number(compared[1])
-        return Sizes(_number(compared[2]), asked, output=asked, limits_output=True)
-    return _context_sizes(text)
-
-
-def _context_sizes(text: str) -> Sizes:
-    compared = _COMPARED.search(text)
-    if compared:
-        given, output = _number(compared["input"]), compared["output"]
-        extra = None if output is None else _number(output)
-        split = given if output is not None else None
-        return Sizes(_number(compared["limit"]), given + (extra or 0), split, extra)
-    limit, requested = _first(_LIMITS, text), _first(_REQUESTED, text)
-    given_part, output_part = _first(_INPUT_PARTS, text), _first(_OUTPUT_PARTS, text)
-    if given_part is not None and output_part is not None:
-        requested = given_part + output_part
-    return Sizes(limit, requested, given_part, output_part)
-
-
-def _first(patterns: tuple[re.Pattern[str], ...], text: str) -> int | None:
-    for pattern in patterns:
-        match = pattern.search(text)
-        if match:
-            return _number(match[1])
-    return None
-
-
-def _number(digits: str) -> int:
-    thousands = digits.endswith("k")
-    value = float(digits.removesuffix("k").replace(",", "").replace("_", ""))
-    return int(value * 1000 if thousands else value)
+    return sizes_in(error_text(error))
 
 
 def stated_limit(error: ProviderError | str) -> int | None:
@@ -214,10 +132,36 @@ def is_context_overflow(error: ProviderError | str) -> bool:
         return False
     if status == 413:
         return not _holds(text, RATES)
-    if _holds(text, STRONG):
+    if _holds(text, STRONG) or STRONG_PATTERN.search(text):
         return True
     return not _holds(text, OTHER_LIMITS) and _holds(text, WEAK)
 
 
 def _holds(text: str, needles: tuple[str, ...]) -> bool:
     return any(needle in text for needle in needles)
+
+
+def may_be_too_large(error: ProviderError) -> bool:
+    """Whether a refusal in words that no table knows is perhaps an overflow: it speaks of tokens, length or
+    context, with two figures, and names no other cause.
+    """
+    if error.status not in _MAY_BE_SIZE or is_context_overflow(error) or names_other_cause(error):
+        return False
+    words = (error.detail or error.message).lower()
+    figures = {figure for figure in _figures(words) if figure >= _SMALLEST}
+    return _SPEAKS.search(words) is not None and len(figures) > 1
+
+
+def names_other_cause(error: ProviderError) -> bool:
+    """Whether a refusal is about something that a shorter conversation would not change."""
+    if error.kind not in (ProviderErrorKind.BAD_REQUEST, ProviderErrorKind.SERVER):
+        return True
+    words = error_text(error)
+    about_answer = _ANSWER_LENGTH.search(words) is not None and _ASKED.search(words) is None
+    return about_answer or _OTHER_CAUSE.search(words) is not None
+
+
+def _figures(words: str) -> Iterator[int]:
+    for found in _FIGURE.findall(words):
+        digits = found.replace(",", "").replace("_", "")
+        yield int(digits.removesuffix("k")) * (1000 if digits.endswith("k") else 1)

@@ -2,7 +2,8 @@
 
 Servers wrap their errors in as many ways as there are servers: `{"error": {…}}`, `{"error": "text"}`, a list
 of errors, `{"detail": …}`, an error of another server as text inside, a page of HTML, or nothing. Pure, but
-for the time of day, which a wait that is stated as a date needs.
+for the time of day, which a wait that is stated as a date needs. No wait is longer than
+`LONGEST_WAIT`, whatever a server says: it goes into sentences, sums and timers.
 """
 
 import re
@@ -12,9 +13,12 @@ from email.utils import parsedate_to_datetime
 
 import orjson
 
+LONGEST_WAIT = 31 * 86400.0
+"""Seconds. Quotas are for a month at most; who states more has a wrong clock or is broken."""
+
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _PIECE = re.compile(
-    r"(\d{1,9}(?:\.\d{1,9})?) ?(ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?|h|hours?|d|days?)(?![a-z])"
+    r"(\d+(?:\.\d+)?) ?(ms|milliseconds?|s|secs?|seconds?|m|mins?|minutes?|h|hours?|d|days?)(?![a-z])"
 )
 _ASKED = re.compile(
     r"\b(?:try again|retry(?: your request)?|retrying|wait|resets?)"
@@ -25,14 +29,21 @@ _ASKED = re.compile(
 def parse_retry_after(retry_after: str | None, retry_after_ms: str | None = None) -> float | None:
     """Seconds to wait as the `retry-after` headers state them: seconds or an HTTP date. None: not stated."""
     for text, scale in ((retry_after_ms, 1000.0), (retry_after, 1.0)):
-        if text and re.fullmatch(r"\d{1,9}(\.\d{1,9})?", text.strip()):
-            return float(text) / scale
+        if text and re.fullmatch(r"\d+(\.\d+)?", text.strip(), re.ASCII):
+            return bounded(float(text) / scale)
     if not retry_after:
         return None
     try:
-        return max(0.0, parsedate_to_datetime(retry_after).timestamp() - time.time())
-    except (ValueError, OverflowError):
+        return bounded(parsedate_to_datetime(retry_after).timestamp() - time.time())
+    except OverflowError:
+        return LONGEST_WAIT
+    except ValueError:
         return None
+
+
+def bounded(seconds: float) -> float:
+    """The wait, not below 0 and not above LONGEST_WAIT."""
+    return float(min(max(seconds, 0.0), LONGEST_WAIT))
 
 
 def stated_wait(text: str) -> float | None:
@@ -46,7 +57,7 @@ def duration(text: str, start: int = 0) -> float | None:
     """Seconds of a length of time that stands there, "36s" or "1 hour 30 min"; None when none does."""
     total: float | None = None
     while piece := _PIECE.match(text, start):
-        total = (total or 0.0) + float(piece[1]) * _UNITS[_unit(piece[2])]
+        total = bounded((total or 0.0) + float(piece[1]) * _UNITS[_unit(piece[2])])
         start = piece.end() + (text[piece.end() : piece.end() + 1] == " ")
     return total
 
@@ -162,8 +173,8 @@ def _joined(one: Told, other: Told) -> Told:
 def _wait(value: dict[str, object]) -> float | None:
     for name in _WAITS:
         stated = value.get(name)
-        if isinstance(stated, int | float) and not isinstance(stated, bool) and 0 <= stated < 10**9:
-            return float(stated)
+        if isinstance(stated, int | float) and not isinstance(stated, bool) and stated >= 0:
+            return bounded(stated)
         if isinstance(stated, str) and (seconds := duration(stated)) is not None:
             return seconds
     return None

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from runtime.history.rows.overflow import is_context_overflow, stated_sizes
-from runtime.providers.errors.body import Told, read_body, read_error
+from runtime.providers.errors.body import LONGEST_WAIT, Told, read_body, read_error
 from runtime.providers.errors.body import parse_retry_after as parse_retry_after
 from runtime.providers.errors.refusals import rule_for
 from runtime.values.errors import ProviderError, ProviderErrorKind
@@ -134,7 +134,7 @@ def failure(
     text = (sentence or SENTENCES[kind]).format(
         model=peer.model,
         key_hint=peer.key_hint,
-        wait=f"; it asks to wait {max(round(retry_after), 1)} s" if retry_after else "",
+        wait=f"; it asks to wait {wait_text(retry_after)}" if retry_after else "",
         limit=f" (at most {limit} tokens)" if limit else "",
     )
     facts = [f"HTTP {status}"] if status else []
@@ -151,6 +151,11 @@ def failure(
         detail=detail[:DETAIL_CAP],
         retry_after=retry_after,
     )
+
+
+def wait_text(seconds: float) -> str:
+    """A wait as a person reads it."""
+    return "a month or more" if seconds >= LONGEST_WAIT else f"{max(round(seconds), 1)} s"
 
 
 def status_failure(peer: Peer, status: int, body: bytes, retry_after: float | None = None) -> ProviderError:

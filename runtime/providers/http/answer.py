@@ -10,6 +10,7 @@ import trio
 from runtime.providers.errors.failures import Peer, failure
 from runtime.providers.http.event_stream import ReplyReader
 from runtime.values.errors import ProviderError, ProviderErrorKind
+from runtime.values.http_environment import ProxyFault, trust_hint
 from runtime.values.model import Part
 
 ERROR_BODY_SECONDS, ERROR_BODY_BYTES = 15.0, 64 * 1024
@@ -122,8 +123,10 @@ def broken(peer: Peer, error: Exception, *, while_reading: bool = False) -> Prov
     kind, sentence = next((kind, text) for types, kind, text in _BROKEN if isinstance(error, types))
     if while_reading and kind is ProviderErrorKind.TIMEOUT:
         sentence = "stopped in the middle of its answer"
+    if isinstance(error, ProxyFault):
+        sentence = f"cannot be reached through the proxy that {error.named_by} names"
     if any("CERTIFICATE_VERIFY_FAILED" in str(cause) for cause in _causes(error)):
-        sentence = "showed a TLS certificate that this machine does not trust"
+        sentence = f"showed a TLS certificate that this machine does not trust{trust_hint()}"
     return failure(peer, kind, sentence=sentence)
 
 

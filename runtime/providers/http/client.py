@@ -7,12 +7,9 @@ imports the HTTP client (about 100 ms), so `runtime.providers.catalog` does it o
 import logging
 import os
 import secrets
-import ssl
-import urllib.request
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import dataclass, field
-from functools import cache
 
 import httpx2
 
@@ -24,7 +21,8 @@ from runtime.providers.http.event_stream import ReplyReader
 from runtime.providers.http.settings import Endpoint
 from runtime.providers.http.transport import KeepAliveTransport
 from runtime.providers.settings import ProviderSettings
-from runtime.values.errors import AuthRequired, ProviderErrorKind
+from runtime.values.errors import AuthRequired, ConfigError, ProviderErrorKind
+from runtime.values.http_environment import ProxiedTransport, proxy_for, tls_context, tls_for
 from runtime.values.model import ModelRequest, Part
 
 CONNECT_SECONDS, WRITE_SECONDS, POOL_SECONDS = 10.0, 60.0, 120.0
@@ -34,32 +32,15 @@ for _name in ("httpx2", "httpcore2"):
     logging.getLogger(_name).setLevel(logging.WARNING)
 
 
-@cache
-def _tls() -> ssl.SSLContext:
-    """Loading the certificates takes 30 ms and more: once for all providers."""
-    return httpx2.create_ssl_context()
-
-
-class _Client(httpx2.AsyncBaseTransport):
-    """The HTTP client as a transport: it knows the proxies that the environment names."""
-
-    def __init__(self) -> None:
-        self._client = httpx2.AsyncClient(verify=_tls())
-
-    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        return await self._client.send(request, stream=True)
-
-    async def aclose(self) -> None:
-        await self._client.aclose()
-
-
-def _transport() -> httpx2.AsyncBaseTransport:
-    return _Client() if urllib.request.getproxies() else KeepAliveTransport(_tls())
+def _transport(url: str) -> httpx2.AsyncBaseTransport:
+    proxy, tls = proxy_for(url), tls_for(url)
+    return KeepAliveTransport(tls) if proxy is None else ProxiedTransport(proxy, tls)
 
 
 def warm() -> None:
     """Do once what the first provider would have to wait for. Blocks: meant for a thread."""
-    _tls()
+    with suppress(ConfigError):  # it is told by the provider that needs it
+        tls_context()
 
 
 def _new_call_id() -> str:
@@ -105,8 +86,8 @@ class HttpProvider:
         self._settings = settings
         self._dialect = self.dialect(settings)
         self._environ = environ
-        self._transport = transport or _transport()
         endpoint = self._dialect.endpoint
+        self._transport = transport or _transport(endpoint.url)
         self._url = httpx2.URL(endpoint.url)
         self._headers = {"Host": self._url.netloc.decode("ascii"), **endpoint.headers}
         limits = httpx2.Timeout(

@@ -11,7 +11,6 @@ from collections.abc import Awaitable, Callable, Iterable
 from contextlib import aclosing
 from dataclasses import dataclass
 from email.message import Message
-from functools import cache
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 
 import httpcore2
@@ -19,7 +18,8 @@ import httpx2
 import trio
 
 from runtime.tools.sandbox.paths import shorten
-from runtime.values.errors import ToolError
+from runtime.values.errors import ConfigError, ToolError
+from runtime.values.http_environment import tls_context
 
 _NAT64 = ip_network("64:ff9b::/96")
 
@@ -196,6 +196,8 @@ def _site(url: httpx2.URL) -> tuple[str, int | None]:
     return url.host.lower().removeprefix("www."), url.port
 
 
-@cache
 def _tls() -> ssl.SSLContext:
-    return httpx2.create_ssl_context()
+    try:
+        return tls_context()
+    except ConfigError as error:
+        raise ToolError(error.message) from error

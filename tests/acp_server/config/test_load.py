@@ -21,7 +21,7 @@ def test_nothing_is_set(place):
     assert config.agent.name == "default"
     assert config.agent.provider is None
     assert config.agent.route is None
-    assert config.agent.profile == Profile(name="default")
+    assert config.agent.profile == Profile(name="default", trim_slack_ratio=0.2)
     assert config.acp == AcpSettings("always", "auto")
     assert config.store.endswith("/data/wholeturn/sessions.db")
     assert config.warnings == ()

@@ -9,9 +9,9 @@ from acp_server.assembly.session_setup import make_setup
 from acp_server.config.effective import settings_in_force
 from runtime.trimming.round_trimmers import FoldedRounds, NewestRounds
 from runtime.values.errors import ConfigError
-from runtime.values.profiles import TOOLS, LoopContext
+from runtime.values.profiles import PRESETS, TOOLS, LoopContext
 from tests.acp_server.config.conftest import USER
-from tests.support.fakes import script
+from tests.support.fakes import ask, make_session, script
 
 PROFILE = "[runtime_profiles.default]\n"
 CONTEXT = "[runtime_profiles.default.loop_context]\n"
@@ -132,3 +132,49 @@ def test_a_project_chooses_among_limits_and_brings_no_code(place, text, kept):
     place.project_file(f"{CONTEXT}{text}")
     warnings = place.session().warnings
     assert any("is left out" in warning for warning in warnings) is not kept
+
+
+WRITTEN = ("[runtime_profiles.default]", "[runtime_profiles.default]\nmax_context_tokens = 32000")
+
+
+@pytest.mark.parametrize("variable", [{}, {"WHOLETURN_BASE_URL": "http://127.0.0.1:8000/v1"}])
+def test_a_profile_that_nobody_wrote_trims_more_at_once(place, variable):
+    place.env |= variable
+    assert place.session().agent.profile.trim_slack_ratio == 0.2
+    assert place.session().profiles[0] == place.session().agent.profile
+    assert slack_line(place.view()) == (0.2, "built-in profile")
+
+
+@pytest.mark.parametrize("text", WRITTEN)
+def test_one_that_somebody_wrote_has_no_slack_unless_it_says_so(place, text):
+    place.user(text)
+    assert place.session().agent.profile.trim_slack_ratio == 0.0
+    assert slack_line(place.view()) == (0.0, "default")
+    place.user(f"{text}\ntrim_slack_ratio = 0.1")
+    assert slack_line(place.view()) == (0.1, f"{place.home}/config.toml:{text.count(chr(10)) + 2}")
+
+
+def test_the_presets_have_the_slack_they_had(place):
+    shares = {name: place.session(profile=name).agent.profile.trim_slack_ratio for name in PRESETS}
+    assert shares == {"tight": 0.2, "local_small": 0.2, "balanced": 0.0, "unbounded": 0.2}
+
+
+def slack_line(view):
+    """The slack in force and where it is from, as `config show` has it."""
+    key = ("runtime_profiles", "default", "trim_slack_ratio")
+    found = next(setting for setting in settings_in_force(view, {}) if setting.key == key)
+    return found.value, str(found.origin)
+
+
+async def test_a_long_talk_with_nothing_configured_is_trimmed_now_and_then(place):
+    """Turns of 1,000 tokens, a budget of 32,000: without slack there is a trim in every turn from then on."""
+    session, client, _ = await make_session(
+        script({"text": "y" * 1996, "repeat": True}), profile=place.session().agent.profile, window=None
+    )
+    for _ in range(31):
+        await ask(session, "x" * 1996)
+    before = len(client.trims())
+    for _ in range(20):
+        await ask(session, "x" * 1996)
+    assert before <= 1
+    assert len(client.trims()) - before in (3, 4)

@@ -305,7 +305,7 @@ async def test_a_client_that_has_gone_is_the_end(
         await connection.call("ask", {})
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 async def test_signals_are_the_end(number: signal.Signals, nursery: trio.Nursery) -> None:
     # An outer receiver: should the connection miss it, the test fails and not the whole run.
     with trio.open_signal_receiver(number):

@@ -48,7 +48,7 @@ def alive(pid: int) -> bool:
 
 
 @pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="looks for children in /proc")
-@pytest.mark.parametrize("ending", ["stdin", "SIGTERM", "SIGINT"])
+@pytest.mark.parametrize("ending", ["stdin", "SIGTERM", "SIGINT", "SIGHUP"])
 async def test_the_end_in_the_middle_of_a_turn_with_a_child_running(home: Home, ending: str) -> None:
     """Exit 0 soon, no orphan, and the turn is in the transcript as cancelled, with its call."""
     child = with_sleeping_child(home)

@@ -153,3 +153,24 @@ def test_tables_that_another_process_makes_during_the_look_are_no_stranger_s(
     monkeypatch.setattr(schema, "read_version", with_company)
     with closing(open_for_writing(path, timeout=1)) as connection:
         assert real(connection) == schema.SCHEMA_VERSION
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [
+        ("ALL_PROXY", "socks4://127.0.0.1:1", "names a proxy of a kind that is not known"),
+        ("HTTPS_PROXY", "::::", "names a proxy that cannot be read"),
+        ("SSL_CERT_FILE", "/missing", "which cannot be used (No such file or directory)"),
+    ],
+)
+async def test_an_environment_in_which_nothing_can_be_asked(
+    home: Home, name: str, value: str, said: str
+) -> None:
+    home.model_at("https://model.test/v1")
+    home.extra_env |= {name: value}
+    async with home.talk() as talk:
+        turn = await talk.turn("hi")
+        assert turn.error is not None
+        assert f"The environment variable {name} names" in turn.error.message
+        assert said in turn.error.message
+        assert turn.error.message in text_of(turn.updates)

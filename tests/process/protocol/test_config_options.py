@@ -89,6 +89,19 @@ async def test_the_choice_is_used_told_and_comes_back_with_the_session(home: Hom
         assert (await talk.turn("still?")).text == "I am second."
 
 
+@pytest.mark.parametrize("by", ["option", "command"])
+async def test_the_meter_moves_at_once(home: Home, by: str) -> None:
+    async with home.talk() as talk:
+        await talk.turn("hi")
+        if by == "option":
+            since = len(talk.agent.frames)
+            await choose(talk, "model", "second/two")
+            update = await talk.see("usage_update", since=since)
+        else:
+            update = of_kind((await talk.turn("/model second/two")).updates, "usage_update")[-1]
+        assert (update["used"], update["size"]) == (1100, 3000)
+
+
 async def test_a_choice_before_the_first_prompt_is_kept_by_a_killed_process(home: Home) -> None:
     async with home.talk() as talk:
         await choose(talk, "model", "second/two")

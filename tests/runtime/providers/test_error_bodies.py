@@ -10,7 +10,7 @@ import pytest
 from acp_server.wire.errors import wire_error
 from runtime.conversation.retry import retry_delay
 from runtime.history.rows.overflow import is_context_overflow, stated_limit, stated_sizes
-from runtime.providers.errors.body import read_body, stated_wait
+from runtime.providers.errors.body import LONGEST_WAIT, read_body, stated_wait
 from runtime.providers.errors.failures import Peer, parse_retry_after, stated_failure, status_failure
 from runtime.values.errors import ProviderError
 
@@ -171,13 +171,19 @@ WAITS = {
     "wait": None,
     "": None,
     "2 seconds": None,
-    "try again in " + "9" * 400 + "s": None,
+    "try again in " + "9" * 400 + "s": LONGEST_WAIT,
+    "resets in 400000000 hours": LONGEST_WAIT,
 }
 
 
 @pytest.mark.parametrize("text", WAITS)
 def test_waits_in_words(text):
     assert stated_wait(text) == (None if WAITS[text] is None else pytest.approx(WAITS[text]))
+
+
+@pytest.mark.parametrize("stated", [b"1e30", b"99999999999999", b'"9999999999 days"'])
+def test_waits_beside_the_words_are_bounded(stated):
+    assert read_body(b'{"error":{"message":"busy","retry_after":' + stated + b"}}").wait == LONGEST_WAIT
 
 
 @pytest.mark.parametrize(

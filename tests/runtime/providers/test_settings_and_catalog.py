@@ -2,10 +2,13 @@
 
 import subprocess
 import sys
+import time
+from email.utils import formatdate
 
 import pytest
 
 from runtime.providers import catalog
+from runtime.providers.errors.body import LONGEST_WAIT
 from runtime.providers.errors.failures import Peer, parse_retry_after, stated_failure, status_failure
 from runtime.providers.openai_chat.provider import endpoint_of, shape
 from runtime.providers.settings import ProviderSettings
@@ -105,7 +108,12 @@ def test_wrong_settings_are_named(fields, named):
         ("3", "250", 0.25),
         ("nonsense", None, None),
         ("-1", None, None),
-        ("9" * 400, None, None),
+        ("9" * 400, None, LONGEST_WAIT),
+        ("31556952000", None, LONGEST_WAIT),
+        (None, "9" * 20, LONGEST_WAIT),
+        ("Fri, 01 Jan 3025 00:00:00 GMT", None, LONGEST_WAIT),
+        ("Fri, 31 Dec 9999 23:59:59 -2359", None, LONGEST_WAIT),
+        ("Fri, 01 Jan 30250 00:00:00 GMT", None, None),
         ("Thu, 01 Jan 1970 00:00:00 GMT", None, 0.0),
     ],
 )
@@ -114,9 +122,15 @@ def test_retry_after(seconds, milliseconds, wanted):
 
 
 def test_retry_after_as_a_date():
-    wait = parse_retry_after("Fri, 01 Jan 2100 00:00:00 GMT")
+    wait = parse_retry_after(formatdate(time.time() + 100, usegmt=True))
     assert wait is not None
-    assert wait > 1e8
+    assert 0 < wait <= 100
+
+
+def test_a_wait_of_a_thousand_years_is_bounded_and_told():
+    error = status_failure(PEER, 429, b"", parse_retry_after("Fri, 01 Jan 3025 00:00:00 GMT"))
+    assert error.retry_after == LONGEST_WAIT
+    assert "it asks to wait a month or more" in str(error)
 
 
 PEER = Peer("mine", "h.test", "m", "KEY")
