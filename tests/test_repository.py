@@ -19,7 +19,15 @@ LOCKS = ("requirements.lock", "requirements-dev.lock", "requirements-build.lock"
 LOCAL_LOCK = "requirements-local.lock"
 NODE_LOCK = "tests/clients/node/package-lock.json"
 PACKAGES = ("acp_server", "runtime", "schemas")
-DOCUMENTED = (*PACKAGES, "runtime/history", "runtime/providers", "runtime/store", "runtime/tools")
+DOCUMENTED = (
+    *PACKAGES,
+    *(
+        f"acp_server/{name}"
+        for name in ("cli", "config", "gateway", "programs/script", "programs/transcripts")
+    ),
+    *(f"runtime/{name}" for name in ("history", "transcript", "permission", "trimming")),
+    *(f"runtime/{name}" for name in ("providers", "store", "tools", "mcp")),
+)
 PIN = re.compile(r"^[a-z0-9][a-z0-9._-]*(\[[a-z0-9,_-]+\])?==[^\s;]+( ; .+)?$", re.IGNORECASE)
 HASH = re.compile(r"^--hash=sha256:[0-9a-f]{64}$")
 # What belongs to one machine or to a package registry. Written in pieces, since it reads itself, too.

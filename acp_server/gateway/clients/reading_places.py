@@ -1,8 +1,8 @@
-"""From which entry on a stored session is read: where its news begin, and how far it was told. Knows the
-store's port alone.
+"""From which entry on a stored session is read: where its news begins, and how far it was told.
 
 A store tells that a session changed, not what; and nothing is remembered of sessions that do not change. So
-where the news of one begin that is first seen to change is told by its head and by its last turn.
+where the news of one begins that is first seen to change is told by its head and by its last turn. Knows the
+store's port alone.
 """
 
 from collections import OrderedDict
