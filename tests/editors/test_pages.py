@@ -114,7 +114,7 @@ READERS: dict[str, Callable[[str], Launch]] = {
 
 def test_every_editor_has_a_reader_and_a_page_and_stands_in_the_readme():
     assert list(READERS) == list(NAMED)
-    folder = ROOT / "acp_server" / "editors"
+    folder = ROOT / "acp_server" / "programs" / "editors"
     assert {path.stem for path in folder.glob("*.md")} == set(NAMED)
     readme = (ROOT / "README.md").read_text()
     assert [name for name in NAMED if f"acp_server/programs/editors/{name}.md" not in readme] == []
