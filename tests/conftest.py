@@ -21,6 +21,7 @@ WATCH = Watch(HAND_OPENED.append)
 WATCH.install()
 
 # Machines under load miss any deadline, so there is none: a hang is what the test's own bounds are for.
+settings.register_profile("quick", max_examples=20, deadline=None)
 settings.register_profile("default", max_examples=100, deadline=None)
 settings.register_profile("ci", max_examples=500, deadline=None)
 settings.register_profile("thorough", max_examples=50_000, deadline=None)
@@ -31,10 +32,26 @@ SLOW_FIRST = ("clients", "process", "contracts")
 """Folders whose files take longest: begun first, so that no worker waits for the other at the end."""
 
 
+PROCESS_FOLDERS = ("clients", "process", "editors", "gateway")
+"""Folders whose tests start processes: `scripts/test --quick` takes the first test of each of their files."""
+
+
+def folder_of(item: pytest.Item) -> str:
+    """The folder below `tests` that a test belongs to."""
+    return item.path.relative_to(ROOT / "tests").parts[0]
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The order of whole files; within a file it stays as it was."""
+    """The order of whole files; within a file it stays as it was. Marks what a quick look takes."""
+    seen: set[Path] = set()
+    for item in items:
+        first = item.path not in seen and item.get_closest_marker("system") is None
+        if folder_of(item) not in PROCESS_FOLDERS or first:
+            item.add_marker("quick")
+        if first:
+            seen.add(item.path)
     place = {name: number for number, name in enumerate(SLOW_FIRST)}
-    items.sort(key=lambda item: place.get(item.path.relative_to(ROOT / "tests").parts[0], len(place)))
+    items.sort(key=lambda item: place.get(folder_of(item), len(place)))
 
 
 @pytest.fixture(scope="session")
