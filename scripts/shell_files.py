@@ -7,6 +7,7 @@ here, since the libraries for it repeat every setting with every command and ask
 """
 
 import argparse
+import json
 import re
 import sys
 from collections.abc import Iterator
@@ -19,8 +20,10 @@ sys.path.insert(0, str(ROOT))
 
 from acp_server.cli.completion import SHELLS  # noqa: E402
 from acp_server.cli.main import make_parser  # noqa: E402
+from acp_server.cli.run.output import stream_schema  # noqa: E402
 
 FOLDER = ROOT / "acp_server" / "programs" / "shell"
+STREAM_SCHEMA = ROOT / "schemas" / "run_stream.schema.json"
 SHARED = "settings"
 """The group of options that many commands have; the page names them once."""
 PATHS = {"FILE": shtab.FILE, "PATH": shtab.FILE, "DIR": shtab.DIRECTORY, "CWD": shtab.DIRECTORY}
@@ -54,6 +57,11 @@ def made() -> dict[str, str]:
     mark_paths(parser)
     files = {f"wholeturn.{shell}": shtab.complete(parser, shell=shell).rstrip() + "\n" for shell in SHELLS}
     return {**files, "wholeturn.1": page(parser)}
+
+
+def stream_schema_text() -> str:
+    """The file that describes a line of `wholeturn run --output stream-json`."""
+    return json.dumps(stream_schema(), indent=2) + "\n"
 
 
 def mark_paths(parser: argparse.ArgumentParser) -> None:
@@ -155,3 +163,4 @@ if __name__ == "__main__":
     FOLDER.mkdir(exist_ok=True)
     for name, text in made().items():
         (FOLDER / name).write_text(text, encoding="utf-8")
+    STREAM_SCHEMA.write_text(stream_schema_text(), encoding="utf-8")

@@ -8,15 +8,17 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 
-from acp_server.cli.output import Parser, accept_all_text, discard_output, printing
+from acp_server.cli.output import Parser, ReaderGone, accept_all_text, discard_output, printing
 from acp_server.config.settings import add_options, options_of
 from runtime.values.errors import WholeturnError, find_error
 from schemas.version import __version__
 
 INTERRUPTED = 130
 """Exit status after Ctrl-C, as shells have it."""
+READER_GONE = 141
+"""The same when a pipe is closed at its other end."""
 COMMANDS: dict[str, tuple[str, str]] = {
-    "run": ("acp_server.cli.run", "ask one question here and print the answer"),
+    "run": ("acp_server.cli.run.run", "ask one question here and print the answer"),
     "demo": ("acp_server.cli.demo", "watch a whole conversation in this folder: no key, no network"),
     "sessions": ("acp_server.cli.sessions.sessions", "list, show, export, import and delete stored sessions"),
     "replay": ("acp_server.cli.sessions.replay", "make a session's model requests again and compare them"),
@@ -52,11 +54,13 @@ def run(arguments: Sequence[str]) -> int:
         known = find_error(error)
         if known is None:
             raise
+        if isinstance(known, ReaderGone):
+            return READER_GONE
         sys.stderr.write(f"wholeturn: {known.message}\n")
         return 1
     except BrokenPipeError:
         discard_output()
-        return 1
+        return READER_GONE
     except KeyboardInterrupt:
         return INTERRUPTED
 

@@ -29,6 +29,10 @@ def accept_all_text() -> None:
             stream.reconfigure(errors="replace")
 
 
+class ReaderGone(OutputLost):
+    """Whoever read the output has had enough, as `head` does: nothing is wrong, and nobody is told."""
+
+
 @contextmanager
 def printing() -> Iterator[None]:
     """Print inside of it, nothing else; what is buffered goes out at the end. Raises OutputLost."""
@@ -38,6 +42,8 @@ def printing() -> Iterator[None]:
             sys.stdout.flush()
     except OSError as error:
         discard_output()
+        if isinstance(error, BrokenPipeError):
+            raise ReaderGone("nobody reads the output any more") from None
         raise OutputLost(f"the output cannot be written: {error.strerror}") from None
 
 

@@ -10,7 +10,7 @@ from acp_server.acp.capabilities import initialize_result
 from schemas.version import __version__
 from tests.editors.registry_rules import auth_faults, entry_faults, icon_faults
 
-FOLDER = Path(__file__).resolve().parents[2] / "acp_server" / "programs" / "editors" / "registry" / "wholeturn"
+FOLDER = Path(__file__).resolve().parents[2] / "acp_server/programs/editors/registry/wholeturn"
 ENTRY: dict[str, Any] = json.loads((FOLDER / "agent.json").read_text())
 ICON = (FOLDER / "icon.svg").read_text()
 

@@ -11,7 +11,7 @@ _shtab_wholeturn_config_subparsers=(show path)
 _shtab_wholeturn_permissions_subparsers=(list forget)
 _shtab_wholeturn_subparsers=(run demo sessions replay inspect simulate gateway script models setup editors doctor config trust permissions completion man)
 
-_shtab_wholeturn_run_option_strings=(-h --help --cwd --session --continue --output --config --set --provider --model --profile --mode --store)
+_shtab_wholeturn_run_option_strings=(-h --help --cwd --session --continue --output --max-turns --allow --schema --config --set --provider --model --profile --mode --store)
 _shtab_wholeturn_demo_option_strings=(-h --help --local)
 _shtab_wholeturn_sessions_list_option_strings=(-h --help --config --set --provider --model --profile --mode --store --cwd --limit --json)
 _shtab_wholeturn_sessions_show_option_strings=(-h --help --config --set --provider --model --profile --mode --store --turn --full --json)
@@ -44,6 +44,7 @@ _shtab_wholeturn_man_option_strings=(-h --help)
 _shtab_wholeturn_option_strings=(-h --help --version --config --set --provider --model --profile --mode --store)
 
 _shtab_wholeturn_run___cwd_COMPGEN=_shtab_compgen_dirs
+_shtab_wholeturn_run___schema_COMPGEN=_shtab_compgen_files
 _shtab_wholeturn_run___config_COMPGEN=_shtab_compgen_files
 _shtab_wholeturn_run___store_COMPGEN=_shtab_compgen_files
 _shtab_wholeturn_sessions_list___config_COMPGEN=_shtab_compgen_files
@@ -87,7 +88,7 @@ _shtab_wholeturn_permissions_forget___cwd_COMPGEN=_shtab_compgen_dirs
 _shtab_wholeturn___config_COMPGEN=_shtab_compgen_files
 _shtab_wholeturn___store_COMPGEN=_shtab_compgen_files
 
-_shtab_wholeturn_run___output_choices=(text json)
+_shtab_wholeturn_run___output_choices=(text json stream-json)
 _shtab_wholeturn_sessions_pos_0_choices=(list show export import delete gc)
 _shtab_wholeturn_models_pull_pos_0_choices=(smollm2)
 _shtab_wholeturn_models_pos_0_choices=(pull list path)

@@ -51,7 +51,7 @@ function _shtab_wholeturn_using
 end
 
 set -g _shtab_wholeturn_commands run demo sessions 'sessions list' 'sessions show' 'sessions export' 'sessions import' 'sessions delete' 'sessions gc' replay inspect simulate gateway script models 'models pull' 'models list' 'models path' setup editors doctor config 'config show' 'config path' trust permissions 'permissions list' 'permissions forget' completion man
-set -g _shtab_wholeturn_opts_with_value --base-url --config --context-compact-ratio --context-window --cwd --env --host --html --keep-tool-context-turns --key-env --kind --limit --loop-context --max-context-tokens --max-history-messages --mode --model --name --older-than --output --port --profile --provider --retention --revoke --running-turn-overflow --session --set --store --timeout --tls-cert --tls-key --trim-slack-ratio --turn
+set -g _shtab_wholeturn_opts_with_value --allow --base-url --config --context-compact-ratio --context-window --cwd --env --host --html --keep-tool-context-turns --key-env --kind --limit --loop-context --max-context-tokens --max-history-messages --max-turns --mode --model --name --older-than --output --port --profile --provider --retention --revoke --running-turn-overflow --schema --session --set --store --timeout --tls-cert --tls-key --trim-slack-ratio --turn
 
 complete -c wholeturn -e
 complete -c wholeturn -f
@@ -70,7 +70,10 @@ complete -c wholeturn -n '_shtab_wholeturn_using run' -s h -l help -d 'show this
 complete -c wholeturn -n '_shtab_wholeturn_using run' -l cwd -xka "(__fish_complete_directories)" -d 'the folder to work in (default: this one, or that of --session)'
 complete -c wholeturn -n '_shtab_wholeturn_using run' -l session -x -d 'go on with this stored session'
 complete -c wholeturn -n '_shtab_wholeturn_using run' -l continue -d 'go on with the newest session of the folder'
-complete -c wholeturn -n '_shtab_wholeturn_using run' -l output -xka "text json" -d 'how to print the answer'
+complete -c wholeturn -n '_shtab_wholeturn_using run' -l output -xka "text json stream-json" -d 'how to print the answer; stream-json: a line of JSON an event, as they come, the result last'
+complete -c wholeturn -n '_shtab_wholeturn_using run' -l max-turns -x -d 'at most N rounds of tool calls'
+complete -c wholeturn -n '_shtab_wholeturn_using run' -l allow -x -d 'allow a tool call, as in [permissions]'
+complete -c wholeturn -n '_shtab_wholeturn_using run' -l schema -xka "(__fish_complete_path (commandline -ct))" -d 'a JSON schema that the reply must fit; asked again twice'
 complete -c wholeturn -n '_shtab_wholeturn_using run' -l config -xka "(__fish_complete_path (commandline -ct))" -d 'one more settings file, over the others'
 complete -c wholeturn -n '_shtab_wholeturn_using run' -l set -x -d 'set one key, e.g. runtime_profiles.default.max_context_tokens=12000'
 complete -c wholeturn -n '_shtab_wholeturn_using run' -l provider -x -d 'provider of the default agent, or a kind of provider'

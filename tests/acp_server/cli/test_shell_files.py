@@ -39,6 +39,10 @@ def test_the_files_are_what_the_command_line_makes(made: dict[str, str]):
     assert stale == [], "run scripts/fix"
 
 
+def test_the_published_schema_of_a_stream_is_the_one_in_force():
+    assert shell_files.STREAM_SCHEMA.read_text(encoding="utf-8") == shell_files.stream_schema_text()
+
+
 def test_every_command_is_in_the_page_and_in_each_completion(made: dict[str, str]):
     for command in COMMANDS:
         assert f".SS wholeturn {command}" in made["wholeturn.1"]
@@ -70,7 +74,11 @@ def test_bash_offers_the_commands(tmp_path: Path):
 def test_bash_offers_what_a_command_takes(tmp_path: Path):
     assert bash_offers("wholeturn", "doctor", "--off", cwd=tmp_path) == ["--offline"]
     assert set(bash_offers("wholeturn", "editors", "", cwd=tmp_path)) >= {"zed", "jetbrains", "acpx"}
-    assert set(bash_offers("wholeturn", "run", "--output", "", cwd=tmp_path)) == {"text", "json"}
+    assert set(bash_offers("wholeturn", "run", "--output", "", cwd=tmp_path)) == {
+        "text",
+        "json",
+        "stream-json",
+    }
     assert "gc" in bash_offers("wholeturn", "sessions", "", cwd=tmp_path)
 
 

@@ -7,7 +7,7 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from acp_server.cli.run import cancel_on_interrupt
+from acp_server.cli.run.run import cancel_on_interrupt
 from acp_server.wire.streams import ending_signals
 from tests.support.fakes import ask, make_session, script
 
