@@ -1,52 +1,32 @@
-"""The baseline of a start: imports what a server of this kind cannot do without, and uses each a little.
+"""The baselines of a start: an interpreter that imports what a server of this kind cannot do without.
 
-Prints one line when it is ready. The libraries are those of the product, jsonrpcserver without its package
-module (which would pull in a schema validator and an HTTP server that nobody asked for).
+usage: bench_imports.py light|whole     prints one line when it is ready
+
+light: trio, orjson and a fixed list of the standard library. whole: the same with pydantic and the HTTP
+client that the product uses. Neither holds a line of the product: the lists do not follow what that imports.
 """
 
 import importlib
-import importlib.util
-import sqlite3
 import sys
 
-import orjson
-import pydantic
-import trio
+STANDARD = ("json", "sqlite3", "tomllib", "dataclasses", "logging", "re", "pathlib", "uuid", "hashlib")
+LIGHT = ("trio", "orjson", *STANDARD)
+WHOLE = (*LIGHT, "pydantic", "httpx2")
 
 
-def import_lean(package: str, *modules: str) -> None:
-    """Import submodules of a package whose own `__init__` is left unrun."""
-    spec = importlib.util.find_spec(package)
-    assert spec is not None
-    sys.modules[package] = importlib.util.module_from_spec(spec)
-    for module in modules:
-        importlib.import_module(f"{package}.{module}")
+def main(kind: str) -> None:
+    """Import them, and print a line out of a run of trio."""
+    for name in {"light": LIGHT, "whole": WHOLE}[kind]:
+        importlib.import_module(name)
+    trio = sys.modules["trio"]
 
+    async def ready() -> None:
+        await trio.lowlevel.checkpoint()
+        sys.stdout.buffer.write(sys.modules["orjson"].dumps({"ready": kind}) + b"\n")
+        sys.stdout.buffer.flush()
 
-class Part(pydantic.BaseModel):
-    """A model inside a model."""
-
-    kind: str
-    text: str
-
-
-class Message(pydantic.BaseModel):
-    """The one model that is built and used."""
-
-    session: str
-    parts: list[Part]
-    note: str | None = None
-
-
-async def ready() -> None:
-    """One line, once everything is there."""
-    message = Message.model_validate({"session": "s", "parts": [{"kind": "text", "text": "hello"}]})
-    sqlite3.connect(":memory:").close()
-    await trio.lowlevel.checkpoint()
-    sys.stdout.buffer.write(orjson.dumps(message.model_dump()) + b"\n")
-    sys.stdout.buffer.flush()
+    trio.run(ready)
 
 
 if __name__ == "__main__":
-    import_lean("jsonrpcserver", "dispatcher", "result", "response", "exceptions")
-    trio.run(ready)
+    main(sys.argv[1])
