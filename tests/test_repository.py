@@ -167,6 +167,14 @@ def test_a_foreign_place_is_noticed(line: str):
     assert not FOREIGN.search("scripts/test, network/working, http://127.0.0.1:8000")
 
 
+def test_the_top_level_holds_what_a_reader_looks_for():
+    names = {name.split("/")[0] for name in git("ls-files", "--cached", "--others", "--exclude-standard")}
+    hidden = {name for name in names if name.startswith(".")}
+    assert hidden == {".ci", ".gitignore"}
+    documents = {"README.md", "CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md", "LICENSE", "pyproject.toml"}
+    assert names - hidden == documents | {*PACKAGES, "scripts", "tests"}
+
+
 @pytest.mark.parametrize("folder", ["", *DOCUMENTED])
 def test_each_package_has_a_readme(folder: str):
     text = (ROOT / folder / "README.md").read_text()
