@@ -8,8 +8,6 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 
-import trio
-
 from runtime.conversation.conversation import Conversation
 from runtime.conversation.load_and_fork import history_from, used_call_ids
 from runtime.history.live.goal import index_of
@@ -22,9 +20,9 @@ from runtime.transcript.restore import JoinedTurn, join, turn_rows
 from runtime.transcript.session_state import keep_what_counts, limits_of, opens_turn
 from runtime.transcript.stored_history import entry_of, first_kept_entry
 from runtime.transcript.turn_record import PAGE, TurnRecord, fold, read_turns
-from runtime.trimming.model_context import TRIM_SECONDS
 from runtime.values.errors import InvalidParams
 from runtime.values.events import Noticed
+from runtime.values.grace import withstanding
 from runtime.values.ids_and_time import new_id
 from runtime.values.stored import HeadChange, Store, StoredEntry
 from schemas.transcript import ExpandStep, SessionState
@@ -221,7 +219,7 @@ async def expand(talk: Conversation) -> int:
     first = await first_kept_entry(talk.store, talk.session_id, state)
     used = await used_call_ids(talk.store, talk.session_id, first)
     # Whoever cancels here must find it recorded and in force, or neither.
-    with trio.CancelScope(shield=True, deadline=trio.current_time() + TRIM_SECONDS):
+    async with withstanding():
         await record(talk, found, state)
         keeper.state = state
         marks = keeper.history.marks

@@ -71,10 +71,6 @@ def move(state: State, signal: Signal) -> State:
         raise InvalidRequest(f"The session is {state.value}: {signal.value} is not possible now.") from None
 
 
-BROKEN_SECONDS = 1.5
-"""How long the end of a broken turn may take to be recorded and told, whatever else is being shut down."""
-DONE_SECONDS = 15.0
-"""The same for a finished turn, whose end the client must not hear of before it is durable."""
 CANCELLED = "cancelled"
 
 log = logging.getLogger("wholeturn.session")
@@ -102,17 +98,19 @@ Preparation = Callable[[Conversation, Prompt], Awaitable[Prompt]]
 
 @dataclass(slots=True, eq=False)
 class Ticket:
-    """A prompt that was accepted: it waits for its place, then runs once."""
+    """A prompt that was accepted: it waits for its place, then runs once. ending: of its turn's end."""
 
     prompt: Prompt
     ready: trio.Event = field(default_factory=trio.Event)
     scope: trio.CancelScope = field(default_factory=trio.CancelScope)
+    ending: trio.CancelScope = field(default_factory=trio.CancelScope)
     cancelled: bool = False
 
     def cancel(self) -> None:
         """Stop it, running or waiting."""
         self.cancelled = True
         self.scope.cancel()
+        self.ending.cancel()
         self.ready.set()
 
 
@@ -218,12 +216,14 @@ class Session:
         return CANCELLED if ticket.cancelled else turn.ending.stop_reason
 
     async def _settle(self, turn: Turn, ticket: Ticket, error: BaseException | None) -> None:
-        broken = ticket.cancelled or error is not None
-        limit = BROKEN_SECONDS if broken else DONE_SECONDS
-        with trio.CancelScope(shield=True, deadline=trio.current_time() + limit) as scope:
-            await settle(turn, error=error, cancelled=ticket.cancelled)
-        if scope.cancelled_caught:
-            log.error("the end of a turn could not be recorded within %s s", limit)
+        """Record and show the turn's end, without a limit until it is cancelled. Raises what stopped that."""
+        try:
+            with ticket.ending:
+                await settle(turn, error=error, cancelled=ticket.cancelled)
+        except Exception:
+            if not ticket.cancelled:
+                raise
+            log.exception("the end of a cancelled turn could not be recorded")
 
     def _begin(self, ticket: Ticket) -> None:
         self._current = ticket

@@ -23,10 +23,6 @@ from schemas.transcript import (
     TrimStep,
 )
 
-PATIENCE = 1.0
-"""Seconds that a commit may hold up a cancellation."""
-
-
 KeyedStep = PromptStep | SetupStep | ReplyStep | ToolStep
 """Steps whose key follows from themselves."""
 
@@ -124,13 +120,17 @@ class Recorder:
         await self._append(*before, (f"{self._base}:end", step), head=head)
 
     async def _append(self, *steps: tuple[str, Step], head: HeadChange = UNCHANGED) -> None:
-        """Commit, what is held first. A cancellation waits a moment for it, and loses nothing if it can't."""
+        """Commit, what is held first. The store says how long a cancellation waits for that; what it did not
+        take then is held again, and goes with the end.
+        """
         self.held.extend(steps)
-        with trio.move_on_after(PATIENCE, shield=True) as scope:
+        try:
             await self._commit(head)
-        if scope.cancelled_caught:
-            # Keys that were stored meanwhile are left as they are, so asking again is harmless.
-            await self._commit(head)
+        except BaseException:
+            if head is not UNCHANGED:
+                # Without the state that goes with it such a step would tell of what is not in force.
+                self.held = [one for one in self.held if not any(one is step for step in steps)]
+            raise
 
     async def _commit(self, head: HeadChange) -> None:
         """One at a time, in order: who waits for his turn finds his steps among those that were written."""

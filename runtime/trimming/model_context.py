@@ -8,8 +8,6 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 
-import trio
-
 from runtime.history.live.history import History
 from runtime.history.request.budget import MeterSize, meter_size
 from runtime.history.request.compose import Composed, compose
@@ -26,12 +24,10 @@ from runtime.trimming.dropped_turn_notes import noted
 from runtime.trimming.learned_limits import Counts, named
 from runtime.values.errors import ContextWindowExceeded, ProviderError
 from runtime.values.events import Event, UsageChanged
+from runtime.values.grace import withstanding
 from runtime.values.ids_and_time import new_id
 from runtime.values.rows import ToolSpec
 from schemas.transcript import GoalStep, ReplyStep, SessionState, SummaryUsage, TrimStep
-
-TRIM_SECONDS = 2.0
-"""How long recording and telling a trim may withstand a cancellation."""
 
 log = logging.getLogger("wholeturn.history")
 
@@ -164,7 +160,7 @@ class HistoryKeeper:
         )
         used = notice.tokens.after if notice.tokens else history.tokens
         # Whoever cancels here must still find the cut recorded, in force and told, or none of the three.
-        with trio.CancelScope(shield=True, deadline=trio.current_time() + TRIM_SECONDS):
+        async with withstanding():
             await recorder.trim(number, step, state)
             self.history, self.state = history, state
             size = meter_size(self.setup.profile, self.route)
@@ -214,7 +210,7 @@ async def declare_goal(keeper: HistoryKeeper, recorder: Recorder, text: str, tur
         return False
     goal = state.goal
     step = GoalStep(text=goal.text, turn_id=turn_id, supersedes=goal.supersedes)
-    with trio.CancelScope(shield=True, deadline=trio.current_time() + TRIM_SECONDS):
+    async with withstanding():
         await recorder.goal(step, state)
         keeper.state = state
         keeper.history.set_system(keeper.system)

@@ -35,8 +35,9 @@ from runtime.setup.session_setup import SUMMARY_SECONDS
 from runtime.transcript.recorder import Recorder
 from runtime.transcript.restore import arguments_object
 from runtime.transcript.usage import usage_record
-from runtime.trimming.model_context import TRIM_SECONDS, HistoryKeeper, count_summary
+from runtime.trimming.model_context import HistoryKeeper, count_summary
 from runtime.values.events import Noticed
+from runtime.values.grace import withstanding
 from runtime.values.ids_and_time import new_id
 from runtime.values.model import UsagePart
 from runtime.values.rows import Row, ToolCall
@@ -210,7 +211,7 @@ class LoopContext:
         facts = {"dropped_messages": notice.dropped_messages, "kept_turns": notice.kept_turns}
         step = step.model_copy(update={"trim_id": trim_id, **facts})
         # Whoever cancels here must still find all of it done, or nothing.
-        with trio.CancelScope(shield=True, deadline=trio.current_time() + TRIM_SECONDS):
+        async with withstanding():
             await self._recorder.context(step, told=True)
             keeper.history = history
             size = meter_size(keeper.setup.profile, keeper.route)

@@ -1,15 +1,13 @@
-"""Work in worker threads whose caller may leave, and how long a cancellation is withstood. Knows no store."""
+"""Work in worker threads whose caller may leave. Knows no store."""
 
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from typing import TypeVar, cast
 
 import trio
 
-T = TypeVar("T")
+from runtime.values.grace import withstanding
 
-GRACE_SECONDS = 0.2
-"""How long a change that was begun may hold up a cancellation."""
+T = TypeVar("T")
 
 
 class Threads:
@@ -30,7 +28,7 @@ class Threads:
             await self._late[session_id].wait()
         await trio.lowlevel.checkpoint_if_cancelled()
         slot, answers = _Slot(self._limiter), list[T]()
-        async with withstanding(GRACE_SECONDS):
+        async with withstanding():
             answers.append(
                 await trio.to_thread.run_sync(
                     work, limiter=cast("trio.CapacityLimiter", slot), abandon_on_cancel=True
@@ -60,33 +58,3 @@ class _Slot:
         self._limiter.release_on_behalf_of(borrower)
         self.behind()
         self.ended.set()
-
-
-@asynccontextmanager
-async def withstanding(seconds: float) -> AsyncIterator[trio.CancelScope]:
-    """A cancellation from outside counts only so many seconds after it came. Without one there is no limit.
-
-    Gives the scope that is cancelled then. Behind the block the cancellation is the caller's own again, at
-    his next checkpoint. What the block raises comes out as it is.
-    """
-    inner = trio.CancelScope(shield=True)
-    raised: BaseException | None = None
-
-    async def watch() -> None:
-        try:
-            await trio.sleep_forever()
-        except trio.Cancelled:
-            # Not raised again: the nursery would wrap it.
-            inner.deadline = min(inner.deadline, trio.current_time() + seconds)
-
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(watch)
-        try:
-            with inner:
-                yield inner
-        except BaseException as error:  # noqa: BLE001 - raised behind the nursery, for the same reason
-            raised = error
-        nursery.cancel_scope.shield = True
-        nursery.cancel_scope.cancel()
-    if raised is not None:
-        raise raised

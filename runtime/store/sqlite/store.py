@@ -12,7 +12,6 @@ from typing import TypeVar
 import trio
 
 from runtime.store.common.faults import StoreTrouble, TroubleKind, closed, decode
-from runtime.store.common.threads import GRACE_SECONDS, withstanding
 from runtime.store.common.watching import Changed, Watchers
 from runtime.store.sqlite import queries, statements
 from runtime.store.sqlite.connection import translate
@@ -20,6 +19,7 @@ from runtime.store.sqlite.file import Readers, StoreFile
 from runtime.store.sqlite.leases import Pulse, SqliteLeases
 from runtime.store.sqlite.queries import DamagedCells
 from runtime.store.sqlite.writer import Writer
+from runtime.values.grace import withstanding
 from runtime.values.stored import (
     UNCHANGED,
     HeadChange,
@@ -140,7 +140,7 @@ class SqliteStore:
     async def aclose(self) -> None:
         self._closed = True
         self._watchers.end()
-        async with withstanding(GRACE_SECONDS):
+        async with withstanding():
             # Readers first: the last connection to close tidies the write-ahead log away.
             await trio.to_thread.run_sync(self._readers.pause, abandon_on_cancel=True)
             self._readers.resume()

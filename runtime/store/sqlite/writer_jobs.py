@@ -12,9 +12,9 @@ from contextlib import suppress
 
 import trio
 
-from runtime.store.common.threads import GRACE_SECONDS
 from runtime.store.sqlite.leases import Pulse
 from runtime.store.sqlite.statements import Work
+from runtime.values.grace import GRACE_SECONDS
 
 
 class Job:

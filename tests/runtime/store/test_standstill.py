@@ -12,7 +12,7 @@ from runtime.store.sqlite.store import SqliteStore
 from runtime.values.errors import LeaseLost, StoreError
 from runtime.values.stored import HeadChange, Holder
 from tests.runtime.store.helpers import entry, keys, record
-from tests.runtime.store.stalling import Stalling
+from tests.support.stalling import Stalling
 
 ME = Holder("me")
 
@@ -227,8 +227,8 @@ async def test_a_close_that_waits_in_vain_says_what_is_lost(store, inner, told, 
 async def test_a_commit_that_was_given_up_and_made_later_counts_once(tmp_path, told):
     """The writer's thread stands in the middle of it; what it makes in the end is what memory holds."""
     file = SqliteStore(tmp_path / "s.db")
+    await file.create_session(record())
     store = ResilientStore(file, on_trouble=told.append, patience=0.2)
-    await store.create_session(record())
     gate = threading.Event()
 
     def stand_still(_connection: sqlite3.Connection) -> None:

@@ -1,12 +1,14 @@
 """Work in threads whose caller may leave: it goes on, and the session's next one waits for it."""
 
 import threading
+from functools import partial
 
 import pytest
 import trio
 import trio.testing
 
 from runtime.store.common.threads import Threads
+from runtime.values.grace import withstanding
 
 
 class Gate:
@@ -58,7 +60,7 @@ async def test_the_sessions_next_one_waits_for_what_was_left(gate, session_id):
 
 
 async def test_what_is_quick_is_done_although_its_caller_was_cancelled(gate, monkeypatch):
-    monkeypatch.setattr("runtime.store.common.threads.GRACE_SECONDS", 20)
+    monkeypatch.setattr("runtime.store.common.threads.withstanding", partial(withstanding, 20))
     threads = Threads(trio.CapacityLimiter(4))
     with trio.CancelScope() as scope:
         async with trio.open_nursery() as nursery:

@@ -3,7 +3,7 @@
 import pytest
 import trio
 
-from runtime.store.common.threads import withstanding
+from runtime.values.grace import withstanding
 
 
 async def test_without_a_cancellation_there_is_no_limit(autojump_clock):

@@ -9,18 +9,24 @@ from runtime.values.errors import StoreError
 
 
 class Stalling(MemoryStore):
-    """While `stand_still` counts, a write waits; one that is given up is made when the store goes on, as by
-    a disk or a server.
+    """While it stands still a write waits; one that is given up is made when it goes on, as by a disk or a
+    server. stall_at: the write, counted from 1, with which it stops by itself, and for how many seconds.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, stall_at: tuple[int, float] | None = None) -> None:
         super().__init__()
         self.asked = 0
+        self._stall_at = stall_at
         self._gate = trio.Event()
         self._gate.set()
         self._late: list[Callable[[], Awaitable[None]]] = []
         inner, self.leases = self.leases, self
         self._leases = inner
+
+    @property
+    def stands_still(self) -> bool:
+        """Whether it does just now."""
+        return not self._gate.is_set()
 
     def stand_still(self) -> None:
         """From now on."""
@@ -55,6 +61,9 @@ class Stalling(MemoryStore):
 
     async def _when_on(self, write: Callable[[], Awaitable[None]] | None) -> None:
         self.asked += 1
+        if self._stall_at is not None and self.asked == self._stall_at[0]:
+            self.stand_still()
+            trio.lowlevel.spawn_system_task(self._go_on_after, self._stall_at[1])
         try:
             await self._gate.wait()
         except trio.Cancelled:
@@ -63,3 +72,7 @@ class Stalling(MemoryStore):
             raise
         if write is not None:
             await write()
+
+    async def _go_on_after(self, seconds: float) -> None:
+        await trio.sleep(seconds)
+        await self.go_on()
