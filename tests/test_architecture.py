@@ -176,6 +176,8 @@ SAMPLES = [
     (house.broad_classes, WIDE_RECORD + METHOD, "@dataclass(frozen=True)\n" + WIDE_RECORD + METHOD),
     (house.missing_docstring, "import os\n", '"""Holds it."""\nimport os\n'),
     (house.missing_docstring, "x = 1\n", ""),
+    (house.missing_docstring, '"""Holds it and\nmore."""\n', '"""Holds it.\n\nAnd more."""\n'),
+    (house.missing_docstring, f'"""{"x" * 107}."""\n', f'"""{"x" * 106}."""\n'),
     (house.relative_imports, "from . import a\n", "from a import b\n"),
     (house.standard_streams, "import sys\nsys.stdout.write('x')\n", "import sys\nsys.stderr.write('x')\n"),
     (house.standard_streams, "print('x')\n", "print('x', file=log)\n"),

@@ -11,6 +11,7 @@ TEST_LINES = 400
 FUNCTION_LINES = 40
 PUBLIC_METHODS = 12
 ATTRIBUTES = 10
+OPENING = 107
 
 WHOLE_FILES = {"read_text", "read_bytes", "write_text", "write_bytes"}
 
@@ -76,9 +77,12 @@ def is_frozen(node: ast.ClassDef) -> bool:
 
 
 def missing_docstring(source: str) -> list[str]:
-    """A module that does not open by saying what it holds. An empty package file needs none."""
+    """A module that does not open by saying, in one line, what it holds. An empty package file needs none."""
     tree = ast.parse(source)
-    return ["no module docstring"] if tree.body and not ast.get_docstring(tree) else []
+    first = (ast.get_docstring(tree) or "").partition("\n")[0]
+    if not tree.body or (first.endswith(".") and len(first) <= OPENING):
+        return []
+    return [f"the first line is no sentence of {OPENING} characters at most: {first}"]
 
 
 def relative_imports(source: str) -> list[str]:

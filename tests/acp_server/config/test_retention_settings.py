@@ -1,6 +1,4 @@
-"""Settings of retention inside a turn and across goals: what is read, what is wrong, what a project may
-say.
-"""
+"""Settings of retention in a turn and across goals: what is read, what is wrong, what a project may say."""
 
 import pytest
 import trio

@@ -1,6 +1,4 @@
-"""Goals and pins through a session: who sets them, what is dropped first, what a restart and a replay make
-of it.
-"""
+"""Goals and pins through a session: who sets them, what goes first, what restarts and replays make of it."""
 
 from dataclasses import replace
 from pathlib import Path
