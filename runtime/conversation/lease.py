@@ -19,6 +19,7 @@ from runtime.values.file_access import read_text
 from runtime.values.ids_and_time import new_id
 from runtime.values.stored import (
     UNCHANGED,
+    Checkpoints,
     HeadChange,
     Hit,
     Holder,
@@ -98,6 +99,7 @@ class LeasedStore:
 
     def __init__(self, inner: Store, session_id: str, holder: Holder) -> None:
         self.leases: Leases = inner.leases
+        self.checkpoints: Checkpoints = inner.checkpoints
         self.lease = SessionLease(inner.leases, session_id, holder)
         self._inner = inner
         self.noting = False

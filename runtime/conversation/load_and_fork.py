@@ -28,7 +28,7 @@ from runtime.values.errors import InvalidParams, ResourceNotFound, SessionBusy
 from runtime.values.events import Event, Noticed, ToolCallStarted
 from runtime.values.ids_and_time import new_id
 from runtime.values.rows import Row
-from runtime.values.stored import SessionRecord, Store
+from runtime.values.stored import LAST_SEQ, SessionRecord, Store
 from schemas.transcript import SessionState
 
 log = logging.getLogger("wholeturn.loading")
@@ -186,10 +186,6 @@ def tell_mended(talk: Conversation) -> None:
         talk.pending.append(Noticed("warning", "The stored history was repaired", text))
 
 
-EVERYTHING = 2**32 - 1
-"""A seq that no entry of a session passes."""
-
-
 def new_session_id() -> str:
     """An id for a session."""
     return f"sess_{new_id()}"
@@ -198,7 +194,7 @@ def new_session_id() -> str:
 async def copy_session(store: Store, source: SessionRecord, *, now: str) -> SessionRecord:
     """A new session with all entries of `source` and its cut. now: ISO 8601 UTC."""
     record = source._replace(session_id=new_session_id(), created_at=now, updated_at=now)
-    await store.fork_session(record, source.session_id, up_to=EVERYTHING)
+    await store.fork_session(record, source.session_id, up_to=LAST_SEQ)
     return record
 
 

@@ -19,7 +19,10 @@ from runtime.store.common.faults import (
 from runtime.store.common.leases import LEASE_SECONDS, Held, check, live_holder, refuse_others, taken
 from runtime.store.common.watching import Changed, Watchers
 from runtime.values.stored import (
+    LAST_SEQ,
     UNCHANGED,
+    Checkpoint,
+    Checkpoints,
     HeadChange,
     Hit,
     Holder,
@@ -32,12 +35,13 @@ from runtime.values.stored import (
 
 
 class _Transcript:
-    __slots__ = ("entries", "head", "held", "seqs")
+    __slots__ = ("checkpoints", "entries", "head", "held", "seqs")
 
     def __init__(self, head: SessionRecord) -> None:
         self.head = head
         self.entries: list[StoredEntry] = []
         self.seqs: dict[str, int] = {}
+        self.checkpoints: dict[int, Checkpoint] = {}
         self.held: Held | None = None
 
 
@@ -53,6 +57,7 @@ class MemoryStore:
         self._closed = False
         self._watchers = Watchers()
         self.leases: Leases = MemoryLeases(self._transcripts, clock)
+        self.checkpoints: Checkpoints = MemoryCheckpoints(self._transcripts)
 
     async def create_session(self, record: SessionRecord) -> None:
         await self._enter()
@@ -126,7 +131,11 @@ class MemoryStore:
             raise fork_taken(record.session_id)
         self._transcripts[record.session_id] = made = _Transcript(record)
         made.entries = source.entries[: max(up_to, 0)]
-        made.seqs = {entry.key: entry.seq for entry in made.entries}
+        made.seqs = source.seqs.copy()
+        for entry in source.entries[len(made.entries) :]:
+            del made.seqs[entry.key]
+        shared = (kept for kept in source.checkpoints.items() if kept[0] <= len(made.entries))
+        made.checkpoints = dict(shared)
         self._watchers.tell(record.session_id)
 
     async def purge(self, older_than: str) -> int:
@@ -188,6 +197,28 @@ class MemoryLeases:
     def is_lost(self, lease: Lease) -> bool:
         found = self._transcripts.get(lease.session_id)
         return found is not None and found.held is not None and found.held.fence != lease.fence
+
+
+class MemoryCheckpoints:
+    """The `Checkpoints` port over the same transcripts."""
+
+    def __init__(self, transcripts: dict[str, _Transcript]) -> None:
+        self._transcripts = transcripts
+
+    async def latest(self, session_id: str, *, up_to: int = LAST_SEQ, limit: int = 100) -> list[Checkpoint]:
+        await trio.lowlevel.checkpoint()
+        kept = self._transcripts[session_id].checkpoints if session_id in self._transcripts else {}
+        found: list[Checkpoint] = []
+        while len(found) < limit and (seq := max((seq for seq in kept if seq <= up_to), default=0)):
+            found.append(kept[seq])
+            up_to = kept[seq].after
+        return found
+
+    async def keep(self, session_id: str, checkpoints: Sequence[Checkpoint]) -> None:
+        await trio.lowlevel.checkpoint()
+        if session_id in self._transcripts:
+            kept = self._transcripts[session_id].checkpoints
+            kept.update((checkpoint.seq, checkpoint) for checkpoint in checkpoints)
 
 
 def changed_head(head: SessionRecord, change: HeadChange) -> SessionRecord:

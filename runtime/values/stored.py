@@ -7,6 +7,9 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import NamedTuple, Protocol
 
+LAST_SEQ = 2**32 - 1
+"""A seq that no entry of a session passes."""
+
 
 class SessionRecord(NamedTuple):
     """A session's head. Times are ISO 8601 UTC. state: small JSON object owned by the session (its cut)."""
@@ -41,6 +44,18 @@ class StoredEntry(NamedTuple):
     kind: str
     payload: bytes
     seq: int = 0
+
+
+class Checkpoint(NamedTuple):
+    """What was made of a session's entries: those with after < seq <= this one. key: of the last of them.
+
+    Nothing in it is known from elsewhere, so to lose it costs time.
+    """
+
+    seq: int
+    after: int
+    key: str
+    value: bytes
 
 
 class SessionPage(NamedTuple):
@@ -96,6 +111,21 @@ class Leases(Protocol):
         ...
 
 
+class Checkpoints(Protocol):
+    """What was made of the entries of sessions. Raises StoreError; who calls may go on without."""
+
+    async def latest(self, session_id: str, *, up_to: int = LAST_SEQ, limit: int = 100) -> list[Checkpoint]:
+        """The newest one that ends at `up_to` or before, then the one that ends where that begins, and so on.
+
+        A copy has those of its source, as far as it shares its entries.
+        """
+        ...
+
+    async def keep(self, session_id: str, checkpoints: Sequence[Checkpoint]) -> None:
+        """Keep them, in the place of others that end at the same entry; nothing without the session."""
+        ...
+
+
 class Hit(NamedTuple):
     """An entry that a search found, named as in its transcript. snippet: a piece of its text, one line."""
 
@@ -110,6 +140,7 @@ class Store(Protocol):
     """Transcripts, append-only. What a method acknowledged survives kill -9. Raises StoreError."""
 
     leases: Leases
+    checkpoints: Checkpoints
 
     async def create_session(self, record: SessionRecord) -> None:
         """A new session. The id must be free."""

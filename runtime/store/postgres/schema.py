@@ -22,7 +22,7 @@ _MIGRATING = 0x574C5455
 # One statement, and so one journey: a process that stands still never keeps a session locked by it. Gives
 # whether there is the session, the lease that is in the way if there is one, and the time. passed: the fence
 # of a lease whose holder is known to be gone. at_time: instead of the server's time.
-_APPEND = f"""
+_APPEND = """
     CREATE FUNCTION wholeturn_append(
         name text, turn_ids text[], keys text[], kinds text[], payloads bytea[],
         new_updated_at text, new_title text, new_state text,
@@ -35,7 +35,7 @@ _APPEND = f"""
         held record;
     BEGIN
         now_is := coalesce(at_time, extract(epoch FROM clock_timestamp())::float8);
-        SELECT number, last_seq INTO head FROM wholeturn_sessions WHERE session_id = name FOR NO KEY UPDATE;
+        SELECT {head} INTO head FROM wholeturn_sessions WHERE session_id = name FOR NO KEY UPDATE;
         is_there := FOUND;
         IF NOT is_there THEN
             RETURN;
@@ -61,15 +61,16 @@ _APPEND = f"""
                 WITH ORDINALITY AS given (turn_id, key, kind, payload, place)
             WHERE NOT EXISTS (
                 SELECT 1 FROM wholeturn_entries AS there
-                WHERE there.session = head.number AND there.key = given.key)
+                WHERE there.session = head.number AND there.key = given.key) {known}
             RETURNING 1
         )
         UPDATE wholeturn_sessions SET last_seq = last_seq + (SELECT count(*) FROM added),
             updated_at = coalesce(new_updated_at, updated_at), title = coalesce(new_title, title),
             state = coalesce(new_state, state), change = pg_current_xact_id()::text::bigint
         WHERE number = head.number;
-        PERFORM pg_notify({CHANNEL}, name);
+        PERFORM pg_notify({channel}, name);
     END $$"""
+"""head: what is read of a session. known: for keys that are there, although not in entries of its own."""
 
 _FIRST_TABLES = (
     # last_seq: of the entries. change: the transaction of the last change, for who missed a notice of it.
@@ -113,9 +114,56 @@ _FIRST_TABLES = (
         PRIMARY KEY (session, seq)
     )""",
     "CREATE TABLE wholeturn_recalled (session bigint PRIMARY KEY, seq bigint NOT NULL)",
-    _APPEND,
+    _APPEND.format(head="number, last_seq", known="", channel=CHANNEL),
     "CREATE TABLE wholeturn_schema (version integer NOT NULL)",
     "INSERT INTO wholeturn_schema VALUES (0)",
+)
+
+# Of a copy: keys of the entries that it shares.
+_SHARED_KEYS = """
+    AND (head.shares IS NULL OR NOT EXISTS (
+        WITH RECURSIVE parts (number, last) AS (
+            SELECT source, up_to FROM wholeturn_shared WHERE session = head.number
+            UNION ALL
+            SELECT source, least(up_to, last) FROM parts JOIN wholeturn_shared ON session = number
+        )
+        SELECT 1 FROM parts JOIN wholeturn_entries AS there ON there.session = parts.number
+        WHERE there.key = given.key AND there.seq <= parts.last))"""
+_SHARES = "(SELECT up_to FROM wholeturn_shared WHERE session = number) AS shares"
+
+_COPIES_AND_CHECKPOINTS = (
+    # A copy's entries up to a seq are those of another number, which stays without a head as long as somebody
+    # shares it.
+    """CREATE TABLE wholeturn_shared (
+        session bigint PRIMARY KEY,
+        source bigint NOT NULL,
+        up_to bigint NOT NULL
+    )""",
+    "CREATE INDEX wholeturn_shared_by_source ON wholeturn_shared (source)",
+    # What was made of a session's entries behind `after` up to `seq`, to be had at once.
+    """CREATE TABLE wholeturn_checkpoints (
+        session bigint NOT NULL,
+        seq bigint NOT NULL,
+        after bigint NOT NULL,
+        key text NOT NULL,
+        value bytea NOT NULL,
+        PRIMARY KEY (session, seq)
+    )""",
+    _APPEND.format(head=f"number, last_seq, {_SHARES}", known=_SHARED_KEYS, channel=CHANNEL).replace(
+        "CREATE", "CREATE OR REPLACE", 1
+    ),
+    # A process of the older version knows nothing of copies: it must not delete a source under them.
+    """CREATE FUNCTION wholeturn_guard() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN
+            IF EXISTS (
+                SELECT 1 FROM wholeturn_shared JOIN gone ON source = gone.session AND seq <= up_to
+            ) THEN
+                RAISE EXCEPTION 'other sessions share these entries';
+            END IF;
+            RETURN NULL;
+        END $$""",
+    """CREATE TRIGGER wholeturn_guard AFTER DELETE ON wholeturn_entries
+        REFERENCING OLD TABLE AS gone FOR EACH STATEMENT EXECUTE FUNCTION wholeturn_guard()""",
 )
 
 # Not by to_regclass: what that remembers is not looked at anew within a transaction.
@@ -124,7 +172,7 @@ _TABLES = (
     " AND relnamespace = (SELECT oid FROM pg_catalog.pg_namespace WHERE nspname = current_schema())"
 )
 
-MIGRATIONS: tuple[tuple[str, ...], ...] = (_FIRST_TABLES,)
+MIGRATIONS: tuple[tuple[str, ...], ...] = (_FIRST_TABLES, _COPIES_AND_CHECKPOINTS)
 """Step n turns tables of version n into version n + 1. Steps are only ever added at the end."""
 
 SCHEMA_VERSION = len(MIGRATIONS)

@@ -13,10 +13,67 @@ from runtime.store.common.leases import Held, check, held_in, live_holder, refus
 from runtime.store.postgres.schema import CHANNEL, Connection
 from runtime.values.stored import HeadChange, Lease, SessionPage, SessionRecord, StoredEntry
 
+SESSION_COLUMNS = "session_id, cwd, created_at, updated_at, title, state"
+
+_SESSION = f"SELECT {SESSION_COLUMNS} FROM wholeturn_sessions WHERE session_id = %s"
+PARTS = (
+    "WITH RECURSIVE parts (number, after, last) AS ("
+    "SELECT number, coalesce(up_to, 0), 4611686018427387904 FROM wholeturn_sessions"
+    " LEFT JOIN wholeturn_shared ON session = number WHERE session_id = %s"
+    " UNION ALL SELECT mine.source, least(coalesce(theirs.up_to, 0), after), after"
+    " FROM parts JOIN wholeturn_shared AS mine ON mine.session = number"
+    " LEFT JOIN wholeturn_shared AS theirs ON theirs.session = mine.source) "
+)
+"""A session's segments: entries with after < seq <= last are those of a number. A copy has several."""
+_ENTRIES = (
+    f"{PARTS} SELECT turn_id, key, kind, payload, seq FROM parts CROSS JOIN LATERAL"
+    " (SELECT * FROM wholeturn_entries WHERE session = number AND seq > greatest(after, %s) AND seq <= last"
+    " ORDER BY seq LIMIT %s) AS found ORDER BY seq LIMIT %s"
+)
+_POSITION = (
+    f"{PARTS} SELECT seq FROM parts JOIN wholeturn_entries ON session = number AND key = %s"
+    " WHERE seq > after AND seq <= last"
+)
+_LIST = (
+    f"SELECT {SESSION_COLUMNS} FROM wholeturn_sessions"
+    " {where} ORDER BY updated_at DESC, session_id DESC LIMIT %s"
+)
+
+
+def session(connection: Connection, session_id: str) -> SessionRecord | None:
+    """One session's head."""
+    row = connection.execute(_SESSION, (session_id,)).fetchone()
+    return None if row is None else SessionRecord(*row)
+
+
+def entries(connection: Connection, session_id: str, after: int, limit: int) -> list[StoredEntry]:
+    """Entries with seq > after, at most `limit`."""
+    given = (session_id, max(after, 0), max(limit, 0), max(limit, 0))
+    # Binary: text form would send two characters for each byte of a payload.
+    rows = connection.execute(_ENTRIES, given, binary=True)
+    return [StoredEntry(*row) for row in rows]
+
+
+def position(connection: Connection, session_id: str, key: str) -> int | None:
+    """The number of the entry with that key."""
+    row = connection.execute(_POSITION, (session_id, key)).fetchone()
+    return None if row is None else int(row[0])
+
+
+def page(connection: Connection, cwd: str | None, place: Place | None, limit: int) -> SessionPage:
+    """One page of heads, newest change first."""
+    tests = ["cwd = %s"] * (cwd is not None) + ["(updated_at, session_id) < (%s, %s)"] * (place is not None)
+    where = f"WHERE {' AND '.join(tests)}" if tests else ""
+    limit = max(limit, 1)
+    given = (() if cwd is None else (cwd,)) + (place or ())
+    rows = connection.execute(_LIST.format(where=where).encode(), (*given, limit + 1)).fetchall()
+    records = tuple(SessionRecord(*row) for row in rows[:limit])
+    return SessionPage(records, encode(records[-1]) if len(rows) > limit else None)
+
+
 Clock = Callable[[], float] | None
 """Seconds since 1970 for leases; None: the time of the server, the same for all."""
 
-SESSION_COLUMNS = "session_id, cwd, created_at, updated_at, title, state"
 PURGED_AT_ONCE = 20
 
 _NOTIFY = f"pg_notify({CHANNEL}, session_id)"
@@ -37,20 +94,28 @@ _APPEND = (
     "SELECT is_there, held_fence, held_by, held_owner, held_until, now_is FROM wholeturn_append("
     "%s, %b::text[], %b::text[], %b::text[], %b::bytea[], %s, %s, %s, %s, %s, %s, %s)"
 )
-_COPY = """
+_LAST = "SELECT last_seq FROM wholeturn_sessions WHERE number = %s"
+_OWNER = f"{PARTS} SELECT number FROM parts WHERE after < %s AND %s <= last"
+_SHARE = """
     WITH added AS (
-        INSERT INTO wholeturn_entries (session, seq, turn_id, key, kind, payload)
-        SELECT %s, seq, turn_id, key, kind, payload FROM wholeturn_entries WHERE session = %s AND seq <= %s
-        RETURNING seq
+        INSERT INTO wholeturn_shared (session, source, up_to) VALUES (%s, %s, %s) RETURNING session, up_to
     )
-    UPDATE wholeturn_sessions SET last_seq = (SELECT coalesce(max(seq), 0) FROM added) WHERE number = %s"""
+    UPDATE wholeturn_sessions SET last_seq = up_to FROM added WHERE number = session"""
 _OLD = (
     "SELECT number, session_id FROM wholeturn_sessions AS head WHERE updated_at < %s AND NOT EXISTS"
     " (SELECT 1 FROM wholeturn_leases WHERE session = number AND expires_at > %s)"
     " ORDER BY updated_at LIMIT %s FOR UPDATE OF head SKIP LOCKED"
 )
 _NOW = "SELECT extract(epoch FROM clock_timestamp())::float8"
-_TABLES = ("wholeturn_entries", "wholeturn_recalls", "wholeturn_recalled", "wholeturn_leases")
+_OF_A_SESSION = ("wholeturn_recalls", "wholeturn_recalled", "wholeturn_leases")
+_SHARED_TABLES = ("wholeturn_entries", "wholeturn_checkpoints")
+_PRUNING = 0x574C5456
+"""The advisory lock of who removes a session: a transaction of it sees what all before it left."""
+_HAS_HEAD = "SELECT 1 FROM wholeturn_sessions WHERE number = %s"
+_REACH = "SELECT max(up_to) FROM wholeturn_shared WHERE source = %s"
+_SOURCE = "SELECT source FROM wholeturn_shared WHERE session = %s"
+_SHARE_LESS = "UPDATE wholeturn_shared SET up_to = least(up_to, %s) WHERE session = %s"
+_SHARE_NOTHING = "DELETE FROM wholeturn_shared WHERE up_to >= %s AND session = %s"
 
 
 def create(connection: Connection, record: SessionRecord, *, again: bool) -> None:
@@ -92,7 +157,7 @@ def append(
 
 
 def fork(connection: Connection, record: SessionRecord, source_id: str, up_to: int, *, again: bool) -> None:
-    """A new session with a copy of the source's first entries, see the port. again: as for `create`."""
+    """A new session that shares the source's first entries, see the port. again: as for `create`."""
     if again and is_there(connection, record):
         return
     source = connection.execute(_LOCK_SOURCE, (source_id,)).fetchone()
@@ -101,7 +166,11 @@ def fork(connection: Connection, record: SessionRecord, source_id: str, up_to: i
     number = _inserted(connection, record)
     if number is None:
         raise fork_taken(record.session_id)
-    connection.execute(_COPY, (number, source[0], up_to, number))
+    last = min(up_to, _one(connection, _LAST, source))
+    # Of the segment that has the last one: what that shares is shared with whom it shares it.
+    owner = _one(connection, _OWNER, (source_id, last, last)) if last > 0 else 0
+    if owner:
+        connection.execute(_SHARE, (number, owner, last))
 
 
 def delete(connection: Connection, session_id: str, clock: Clock) -> bool:
@@ -175,50 +244,31 @@ def _inserted(connection: Connection, record: SessionRecord) -> int | None:
 
 
 def _remove(connection: Connection, number: int) -> None:
-    for table in _TABLES:
+    for table in _OF_A_SESSION:
         connection.execute(f"DELETE FROM {table} WHERE session = %s".encode(), (number,))
     connection.execute("DELETE FROM wholeturn_sessions WHERE number = %s", (number,))
+    _prune(connection, number)
 
 
-_SESSION = f"SELECT {SESSION_COLUMNS} FROM wholeturn_sessions WHERE session_id = %s"
-_NUMBER = "(SELECT number FROM wholeturn_sessions WHERE session_id = %s)"
-_ENTRIES = (
-    "SELECT turn_id, key, kind, payload, seq FROM wholeturn_entries"
-    f" WHERE session = {_NUMBER} AND seq > %s ORDER BY seq LIMIT %s"
-)
-_POSITION = f"SELECT seq FROM wholeturn_entries WHERE session = {_NUMBER} AND key = %s"
-_LIST = (
-    f"SELECT {SESSION_COLUMNS} FROM wholeturn_sessions"
-    " {where} ORDER BY updated_at DESC, session_id DESC LIMIT %s"
-)
+def _prune(connection: Connection, number: int) -> None:
+    """Remove what nobody shares of a number that has no head, then of the one that it shared with.
+
+    One at a time: two copies that go at once must not each take the other for one that stays.
+    """
+    connection.execute("SELECT pg_advisory_xact_lock(%s)", (_PRUNING,))
+    while not _one(connection, _HAS_HEAD, (number,)):
+        reach = _one(connection, _REACH, (number,))
+        for table in _SHARED_TABLES:
+            connection.execute(
+                f"DELETE FROM {table} WHERE session = %s AND seq > %s".encode(), (number, reach)
+            )
+        source = _one(connection, _SOURCE, (number,))
+        connection.execute(_SHARE_LESS if reach else _SHARE_NOTHING, (reach, number))
+        if not source:
+            return
+        number = source
 
 
-def session(connection: Connection, session_id: str) -> SessionRecord | None:
-    """One session's head."""
-    row = connection.execute(_SESSION, (session_id,)).fetchone()
-    return None if row is None else SessionRecord(*row)
-
-
-def entries(connection: Connection, session_id: str, after: int, limit: int) -> list[StoredEntry]:
-    """Entries with seq > after, at most `limit`."""
-    given = (session_id, max(after, 0), max(limit, 0))
-    # Binary: text form would send two characters for each byte of a payload.
-    rows = connection.execute(_ENTRIES, given, binary=True)
-    return [StoredEntry(*row) for row in rows]
-
-
-def position(connection: Connection, session_id: str, key: str) -> int | None:
-    """The number of the entry with that key."""
-    row = connection.execute(_POSITION, (session_id, key)).fetchone()
-    return None if row is None else int(row[0])
-
-
-def page(connection: Connection, cwd: str | None, place: Place | None, limit: int) -> SessionPage:
-    """One page of heads, newest change first."""
-    tests = ["cwd = %s"] * (cwd is not None) + ["(updated_at, session_id) < (%s, %s)"] * (place is not None)
-    where = f"WHERE {' AND '.join(tests)}" if tests else ""
-    limit = max(limit, 1)
-    given = (() if cwd is None else (cwd,)) + (place or ())
-    rows = connection.execute(_LIST.format(where=where).encode(), (*given, limit + 1)).fetchall()
-    records = tuple(SessionRecord(*row) for row in rows[:limit])
-    return SessionPage(records, encode(records[-1]) if len(rows) > limit else None)
+def _one(connection: Connection, query: str, given: Sequence[object]) -> int:
+    row = connection.execute(query.encode(), given).fetchone()
+    return 0 if row is None else int(row[0] or 0)

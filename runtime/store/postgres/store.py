@@ -18,12 +18,14 @@ from runtime.store.common.threads import Threads
 from runtime.store.common.watching import Changed, Watchers
 from runtime.store.postgres import statements as changes
 from runtime.store.postgres import statements as queries
+from runtime.store.postgres.checkpoints import PostgresCheckpoints
 from runtime.store.postgres.connections import CONNECTIONS, Link
 from runtime.store.postgres.leases import Heartbeat, PostgresLeases
 from runtime.store.postgres.schema import Connection
 from runtime.store.postgres.watch import PostgresWatch
 from runtime.values.stored import (
     UNCHANGED,
+    Checkpoints,
     HeadChange,
     Hit,
     Lease,
@@ -61,6 +63,7 @@ class PostgresStore:
         idle_seconds = min(_IDLE_SECONDS, lease_seconds / 3)
         self._link = Link(address, statement_seconds=statement_seconds, idle_seconds=idle_seconds)
         self._heartbeat = Heartbeat(self._link, lease_seconds)
+        self.checkpoints: Checkpoints = PostgresCheckpoints(self._read, self._write)
         self.leases: Leases = PostgresLeases(self._write, self._heartbeat, clock, lease_seconds)
         self._limiter = trio.CapacityLimiter(CONNECTIONS)
         self._threads = Threads(self._limiter)

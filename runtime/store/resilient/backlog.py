@@ -15,7 +15,16 @@ from runtime.store.common.faults import StoreTrouble, TroubleKind, id_taken, no_
 from runtime.store.resilient.standstill import GRACE_SECONDS, Call, Standstill
 from runtime.store.resilient.unsaved import Change, Created, Track, at_once, head_with, is_made, is_new
 from runtime.values.errors import SessionBusy, StoreError
-from runtime.values.stored import Holder, Lease, Leases, SessionRecord, Store
+from runtime.values.stored import (
+    LAST_SEQ,
+    Checkpoint,
+    Checkpoints,
+    Holder,
+    Lease,
+    Leases,
+    SessionRecord,
+    Store,
+)
 
 
 class Backlog:
@@ -236,3 +245,23 @@ class ResilientLeases:
 
     def is_lost(self, lease: Lease) -> bool:
         return bool(lease.fence) and self._inner.is_lost(lease)
+
+
+class ResilientCheckpoints:
+    """The `Checkpoints` port over one that may fail."""
+
+    def __init__(self, inner: Checkpoints, backlog: Backlog) -> None:
+        self._inner = inner
+        self._backlog = backlog
+
+    async def latest(self, session_id: str, *, up_to: int = LAST_SEQ, limit: int = 100) -> list[Checkpoint]:
+        with suppress(StoreTrouble):
+            return await self._inner.latest(session_id, up_to=up_to, limit=limit)
+        return []
+
+    async def keep(self, session_id: str, checkpoints: Sequence[Checkpoint]) -> None:
+        """None of entries that are not stored yet: they may be refused."""
+        if self._backlog.kept(session_id) or self._backlog.standstill.is_on:
+            return
+        with suppress(StoreTrouble):
+            await self._inner.keep(session_id, checkpoints)

@@ -14,7 +14,7 @@ import trio
 from runtime.store.common.faults import StoreTrouble, closed, decode
 from runtime.store.common.watching import Changed, Watchers, either
 from runtime.store.memory import cut_page
-from runtime.store.resilient.backlog import Backlog, ResilientLeases
+from runtime.store.resilient.backlog import Backlog, ResilientCheckpoints, ResilientLeases
 from runtime.store.resilient.standstill import GRACE_SECONDS, PATIENCE_SECONDS
 from runtime.store.resilient.unsaved import (
     Appended,
@@ -27,6 +27,7 @@ from runtime.store.resilient.unsaved import (
 )
 from runtime.values.stored import (
     UNCHANGED,
+    Checkpoints,
     HeadChange,
     Hit,
     Lease,
@@ -63,6 +64,7 @@ class ResilientStore:
         self._backlog = Backlog(
             inner, on_trouble=on_trouble, on_kept=self._watchers.tell, name=name, patience=patience
         )
+        self.checkpoints: Checkpoints = ResilientCheckpoints(inner.checkpoints, self._backlog)
         self.leases: Leases = ResilientLeases(self, inner.leases, self._backlog)
 
     async def create_session(self, record: SessionRecord) -> None:

@@ -11,7 +11,7 @@ from typing import Any
 
 from runtime.store.common.faults import no_session
 from runtime.store.common.leases import LEASE_SECONDS, RENEW_SECONDS, HeldLeases, held_in, owner_of, taken
-from runtime.store.sqlite.schema import LAST_SEQ, SEQ_BITS
+from runtime.store.sqlite.shared_entries import last_seq, segments
 from runtime.store.sqlite.statements import Work
 from runtime.values.stored import Holder, Lease
 
@@ -61,9 +61,8 @@ class Pulse(HeldLeases):
 
 
 _FIND = (
-    "SELECT head.number, fence, holder, owner, expires_at, coalesce((SELECT max(place) FROM entries"
-    f" WHERE place BETWEEN head.number << {SEQ_BITS} AND head.number << {SEQ_BITS} | {LAST_SEQ}), 0)"
-    " FROM sessions AS head LEFT JOIN leases ON session = head.number WHERE session_id = ?"
+    "SELECT number, fence, holder, owner, expires_at"
+    " FROM sessions LEFT JOIN leases ON session = number WHERE session_id = ?"
 )
 _PUT = "INSERT OR REPLACE INTO leases (session, fence, holder, owner, expires_at) VALUES (?, ?, ?, ?, ?)"
 _FREE = (
@@ -93,10 +92,11 @@ class SqliteLeases:
             found = connection.execute(_FIND, (session_id,)).fetchone()
             if found is None:
                 raise no_session(session_id)
-            number, *row, place = found
+            number, *row = found
             held = taken(session_id, held_in(row), holder, self._clock())
             connection.execute(_PUT, (number, held.fence, holder.id, owner_of(holder), held.expires_at))
-            leases[:] = [Lease(session_id, holder, held.fence, place & LAST_SEQ)]
+            last = last_seq(connection, segments(connection, number))
+            leases[:] = [Lease(session_id, holder, held.fence, last)]
             # Here, in the writer's thread, so that it knows before it rests that there is something to renew.
             self._pulse.add(leases[0])
             if left:

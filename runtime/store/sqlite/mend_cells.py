@@ -14,7 +14,8 @@ import orjson
 
 from runtime.store.common.faults import text
 from runtime.store.sqlite import queries
-from runtime.store.sqlite.schema import LAST_SEQ, SEQ_BITS, SESSION_COLUMNS
+from runtime.store.sqlite.schema import LAST_SEQ, SESSION_COLUMNS
+from runtime.store.sqlite.shared_entries import segments_of
 from runtime.values.stored import SessionRecord, StoredEntry
 
 log = logging.getLogger("wholeturn.store")
@@ -35,9 +36,8 @@ _HEADS = f"SELECT number, {_raw(HEAD_COLUMNS)} FROM sessions"
 _MEND_HEAD = f"UPDATE sessions SET ({SESSION_COLUMNS}) = (?, ?, ?, ?, ?, ?) WHERE number = ?"
 _ENTRIES = f"SELECT place, {_raw(ENTRY_COLUMNS)} FROM entries WHERE place > ? AND place <= ? ORDER BY place"
 _PAGE_END = (
-    f"SELECT max(place) >> {SEQ_BITS}, max(place) & {LAST_SEQ} FROM (SELECT place FROM"
-    f" sessions CROSS JOIN entries ON place > number << {SEQ_BITS} | ?2"
-    f" AND place <= number << {SEQ_BITS} | {LAST_SEQ} WHERE session_id = ?1 ORDER BY place LIMIT ?3)"
+    "SELECT count(*), max(place) FROM"
+    " (SELECT place FROM entries WHERE place > ? AND place <= ? ORDER BY place LIMIT max(?, 0))"
 )
 _MEND_ENTRY = "UPDATE entries SET (turn_id, key, kind, payload) = (?, ?, ?, ?) WHERE place = ?"
 _LAST_PLACE = (1 << 63) - 1
@@ -69,8 +69,14 @@ def mend(connection: sqlite3.Connection, page: queries.Page | None) -> list[str]
     """Put right what a read met; what it was. page: of entries; None: heads."""
     if page is None:
         return mend_heads(connection)
-    number, last = connection.execute(_PAGE_END, page).fetchone()
-    return [] if number is None else mend_entries(connection, number, page.after, last)
+    told: list[str] = []
+    left = page.limit
+    for part in reversed(segments_of(connection, page.session_id)):
+        after, last = part.places(page.after)
+        count, end = connection.execute(_PAGE_END, (after, last, left)).fetchone()
+        left -= count
+        told += mend_entries(connection, after, end) if count else []
+    return told
 
 
 def mend_heads(connection: sqlite3.Connection) -> list[str]:
@@ -84,11 +90,10 @@ def mend_heads(connection: sqlite3.Connection) -> list[str]:
     return told
 
 
-def mend_entries(connection: sqlite3.Connection, number: int, after: int, last: int) -> list[str]:
-    """Put damaged entries of a session right, those with after < seq <= last; what they were."""
+def mend_entries(connection: sqlite3.Connection, after: int, last: int) -> list[str]:
+    """Put damaged entries right, those with a place behind `after` up to `last`; what they were."""
     told: list[str] = []
-    first = number << SEQ_BITS
-    for row in list(damaged_entries(connection, first | after, first | last)):
+    for row in list(damaged_entries(connection, after, last)):
         entry = mended(queries.entry((*row.found, row.place & LAST_SEQ)), row.columns)
         if _update(connection, _MEND_ENTRY, entry[:4], row.place, at=1):
             told.append(named_entry(row))

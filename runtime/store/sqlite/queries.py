@@ -8,10 +8,12 @@ mended and reads leniently from then on, so that one row never hides the others.
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from runtime.store.common.faults import Place, encode, text
-from runtime.store.sqlite.schema import LAST_SEQ, SEQ_BITS, SESSION_COLUMNS
+from runtime.store.sqlite import shared_entries
+from runtime.store.sqlite.schema import LAST_SEQ, SESSION_COLUMNS
+from runtime.store.sqlite.shared_entries import rows, segments_of
 from runtime.values.stored import SessionPage, SessionRecord, StoredEntry
 
 LONG_AGO = "1970-01-01T00:00:00Z"
@@ -111,16 +113,6 @@ def content(cell: object) -> bytes:
 T = TypeVar("T")
 
 _SESSION = f"SELECT {SESSION_COLUMNS} FROM sessions WHERE session_id = ?"
-_ENTRIES = (
-    f"SELECT turn_id, key, kind, payload, place & {LAST_SEQ} FROM sessions CROSS JOIN entries"
-    f" ON place > number << {SEQ_BITS} | ?2 AND place <= number << {SEQ_BITS} | {LAST_SEQ}"
-    " WHERE session_id = ?1 ORDER BY place LIMIT ?3"
-)
-# The sign keeps SQLite from converting the number, which would keep it from using the index.
-_POSITION = (
-    f"SELECT place & {LAST_SEQ} FROM entries"
-    f" WHERE place >> {SEQ_BITS} = (SELECT +number FROM sessions WHERE session_id = ?) AND key = ?"
-)
 _LIST = "SELECT {columns} FROM sessions {where} ORDER BY updated_at DESC, session_id DESC LIMIT ?"
 
 
@@ -133,13 +125,19 @@ def session(connection: sqlite3.Connection, session_id: str) -> SessionRecord | 
 def entries(connection: sqlite3.Connection, session_id: str, after: int, limit: int) -> list[StoredEntry]:
     """Entries with seq > after, at most `limit`."""
     asked = Page(session_id, min(max(after, 0), LAST_SEQ), max(limit, 0))
-    return entries_in(connection, _rows(connection, _ENTRIES, asked, asked), asked)
+    parts = segments_of(connection, session_id)
+    with _noticing(asked):
+        found = list(rows(connection, parts, asked.after, asked.limit))
+    if all(map(is_entry, found)):
+        return [StoredEntry(*row) for row in found]
+    if is_lenient(connection):
+        return [entry(row) for row in found]
+    raise DamagedCells(asked)
 
 
 def position(connection: sqlite3.Connection, session_id: str, key: str) -> int | None:
     """The number of the entry with that key."""
-    row = connection.execute(_POSITION, (session_id, key)).fetchone()
-    return None if row is None else int(row[0])
+    return shared_entries.position(connection, segments_of(connection, session_id), key)
 
 
 def list_statement(*, by_cwd: bool, continued: bool) -> str:
@@ -166,30 +164,20 @@ def whatever_became_of_it(query: Callable[[sqlite3.Connection], T], connection: 
 
 
 def _heads(connection: sqlite3.Connection, statement: str, given: Sequence[object]) -> list[SessionRecord]:
-    rows = _rows(connection, statement, given, None)
-    if all(map(is_head, rows)):
-        return [SessionRecord(*row) for row in rows]
+    with _noticing(None):
+        found = connection.execute(statement, given).fetchall()
+    if all(map(is_head, found)):
+        return [SessionRecord(*row) for row in found]
     if is_lenient(connection):
-        return [head(row) for row in rows]
+        return [head(row) for row in found]
     raise DamagedCells(None)
 
 
-def entries_in(
-    connection: sqlite3.Connection, rows: Sequence[Sequence[Any]], asked: Page
-) -> list[StoredEntry]:
-    """Entries out of rows of (turn id, key, kind, payload, seq). asked: what they were read for."""
-    if all(map(is_entry, rows)):
-        return [StoredEntry(*row) for row in rows]
-    if is_lenient(connection):
-        return [entry(row) for row in rows]
-    raise DamagedCells(asked)
-
-
-def _rows(
-    connection: sqlite3.Connection, statement: str, given: Sequence[object], asked: Page | None
-) -> list[Any]:
+@contextmanager
+def _noticing(asked: Page | None) -> Iterator[None]:
+    """A text that is no UTF-8 is damage of what was asked for."""
     try:
-        return connection.execute(statement, given).fetchall()
+        yield
     except sqlite3.OperationalError as error:
         if is_undecodable(error):
             raise DamagedCells(asked) from error

@@ -21,6 +21,7 @@ from runtime.store.sqlite.schema import (
     LAST_SEQ,
     SEQ_BITS,
     SESSION_COLUMNS,
+    SHARED_COLUMNS,
     read_version,
 )
 from runtime.values.file_access import opened, reading, writing
@@ -84,6 +85,7 @@ def _rescue(path: Path, target: sqlite3.Connection, timeout: float) -> tuple[int
             # Else SQLite refuses a file that is shorter than its header says, all of it.
             source.execute("PRAGMA writable_schema = ON")
             sessions = _rescue_sessions(source, target)
+            _rescue_shares(source, target)
             entries = _rescue_entries(source, target)
     except sqlite3.Error:
         # The file is so far gone that it cannot even be closed in order; what was read stands.
@@ -94,6 +96,12 @@ def _rescue(path: Path, target: sqlite3.Connection, timeout: float) -> tuple[int
 
 
 _KEEP_SESSION = f"INSERT OR IGNORE INTO sessions (number, {SESSION_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?)"
+_KEEP_SHARE = f"INSERT OR IGNORE INTO shared ({SHARED_COLUMNS}) VALUES (?, ?, ?)"
+_COPIES_WITHOUT_HEAD = (
+    "SELECT session FROM shared WHERE session NOT IN (SELECT number FROM sessions)"
+    " AND session NOT IN (SELECT source FROM shared)"
+)
+_REACHES = "SELECT source, max(up_to) FROM shared GROUP BY source"
 _KEEP_ENTRY = f"INSERT OR IGNORE INTO entries ({ENTRY_COLUMNS}) VALUES (?, ?, ?, ?, ?)"
 
 
@@ -119,14 +127,28 @@ def _indexed_heads(source: sqlite3.Connection) -> Iterator[Cells]:
                 yield (number, session_id, cwd, changed, changed, "Recovered session", "{}")
 
 
+def _rescue_shares(source: sqlite3.Connection, target: sqlite3.Connection) -> None:
+    """Who shares whose entries. Checkpoints are not kept: they may know of entries that are lost."""
+    if read_version(source) < 3:
+        return
+    for row in _readable(source, "shared", SHARED_COLUMNS):
+        if all(isinstance(cell, int) and cell > 0 for cell in row):
+            target.execute(_KEEP_SHARE, row)
+    # A copy whose own head was lost: without one nobody could reach what it shares.
+    for (number,) in target.execute(_COPIES_WITHOUT_HEAD).fetchall():
+        _make_head(target, number)
+
+
 def _rescue_entries(source: sqlite3.Connection, target: sqlite3.Connection) -> int:
     """All entries that can be read. One whose head was lost gets a new one, else nobody could reach it."""
     numbers: dict[object, int] = dict(target.execute("SELECT session_id, number FROM sessions"))
-    known = sorted(numbers.values())
-    numbers.update((number, number) for number in known)
+    # Up to that seq the entries of a deleted session are those of its copies, and need no head.
+    reaches: dict[int, int] = dict(target.execute(_REACHES))
+    known = sorted({*numbers.values(), *reaches})
+    numbers.update((number, number) for number in numbers.copy().values())
     kept = 0
     for owner, seq, *rest in _entries(source, known):
-        number = numbers.get(owner)
+        number = owner if seq <= reaches.get(owner, 0) else numbers.get(owner)
         if number is None:
             number = numbers[owner] = _make_head(target, owner)
         kept += target.execute(_KEEP_ENTRY, (number << SEQ_BITS | seq, *rest)).rowcount

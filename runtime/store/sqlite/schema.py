@@ -13,6 +13,7 @@ APPLICATION_ID = 0x574C5455
 
 SESSION_COLUMNS = "session_id, cwd, created_at, updated_at, title, state"
 ENTRY_COLUMNS = "place, turn_id, key, kind, payload"
+SHARED_COLUMNS = "session, source, up_to"
 
 SEQ_BITS = 32
 LAST_SEQ = (1 << SEQ_BITS) - 1
@@ -97,6 +98,24 @@ _LEASES_AND_RECALLS = (
 )
 
 
+_COPIES_AND_CHECKPOINTS = (
+    # A copy's entries up to a seq are those of another number: see `segments`.
+    """CREATE TABLE shared (
+        session INTEGER PRIMARY KEY,
+        source INTEGER NOT NULL,
+        up_to INTEGER NOT NULL
+    )""",
+    "CREATE INDEX shared_by_source ON shared (source)",
+    # What was made of a session's entries behind seq `after` up to the one of its place, to be had at once.
+    """CREATE TABLE checkpoints (
+        place INTEGER PRIMARY KEY,
+        after INTEGER NOT NULL,
+        key TEXT NOT NULL,
+        value BLOB NOT NULL
+    )""",
+)
+
+
 def _running(statements: tuple[str, ...]) -> Callable[[sqlite3.Connection], None]:
     def step(connection: sqlite3.Connection) -> None:
         for statement in statements:
@@ -108,6 +127,7 @@ def _running(statements: tuple[str, ...]) -> Callable[[sqlite3.Connection], None
 MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (
     _running(_FIRST_TABLES),
     _running(_NUMBERED_SESSIONS + _LEASES_AND_RECALLS),
+    _running(_COPIES_AND_CHECKPOINTS),
 )
 """Step n turns a file of version n into version n + 1. Steps are only ever added at the end."""
 

@@ -15,7 +15,8 @@ from runtime.store.common.faults import StoreTrouble
 from runtime.store.common.search import before_entry, hit, phrases_of, text_of, words_of
 from runtime.store.common.search import search as scan
 from runtime.store.sqlite import queries
-from runtime.store.sqlite.schema import LAST_SEQ, SEQ_BITS
+from runtime.store.sqlite.schema import LAST_SEQ
+from runtime.store.sqlite.shared_entries import last_seq, rows, segments
 from runtime.store.sqlite.statements import Work, drop
 from runtime.values.stored import Hit, Store
 
@@ -27,18 +28,12 @@ _BATCH_ENTRIES = 500
 _FTS5 = "SELECT 1 FROM pragma_module_list WHERE name = 'fts5'"
 _NUMBER = "SELECT number FROM sessions WHERE session_id = ?"
 _PROGRESS = "SELECT seq FROM recalls WHERE session = ?"
-_LAST = "SELECT max(place) FROM entries WHERE place BETWEEN ? AND ?"
-_UNREAD = (
-    f"SELECT turn_id, key, kind, payload, place & {LAST_SEQ} FROM entries"
-    f" WHERE place > ? AND place <= ? ORDER BY place LIMIT {_BATCH_ENTRIES}"
-)
 _CREATE = "CREATE VIRTUAL TABLE {table} USING fts5(words, content='', columnsize=0, tokenize='ascii')"
 _USED = (
     "INSERT INTO recalls VALUES (?, ?, (SELECT coalesce(max(used), 0) + 1 FROM recalls))"
     " ON CONFLICT DO UPDATE SET seq = excluded.seq, used = excluded.used"
 )
 _OLDEST = "SELECT session FROM recalls ORDER BY used DESC LIMIT -1 OFFSET ?"
-_ENTRY = f"SELECT turn_id, key, kind, payload, place & {LAST_SEQ} FROM entries WHERE place = ?"
 
 
 class Sought(NamedTuple):
@@ -113,27 +108,25 @@ def index(batch: Batch) -> Work:
 
 def _progress(connection: sqlite3.Connection, number: int) -> int:
     found = connection.execute(_PROGRESS, (number,)).fetchone()
-    first = number << SEQ_BITS
-    last = connection.execute(_LAST, (first, first | LAST_SEQ)).fetchone()[0] or first
+    last = last_seq(connection, segments(connection, number))
     # A row that knows of more than there is was damaged: the index is made anew.
-    known = found is not None and type(found[0]) is int and 0 <= found[0] <= last - first
+    known = found is not None and type(found[0]) is int and 0 <= found[0] <= last
     return found[0] if known else 0
 
 
 def _unread(connection: sqlite3.Connection, session_id: str, number: int) -> Batch | None:
     after = last = _progress(connection, number)
-    rows: list[tuple[int, str]] = []
+    found: list[tuple[int, str]] = []
     size = 0
-    first = number << SEQ_BITS
     with queries.leniently(connection):
-        for row in connection.execute(_UNREAD, (first | after, first | LAST_SEQ)):
+        for row in rows(connection, segments(connection, number), after, _BATCH_ENTRIES):
             _, _, kind, payload, last = queries.entry(row)
             if words := words_of(text_of(kind, payload)):
-                rows.append((last, words))
+                found.append((last, words))
                 size += len(words)
             if size > _BATCH_BYTES:
                 break
-    return Batch(session_id, after, last, rows) if last > after else None
+    return Batch(session_id, after, last, found) if last > after else None
 
 
 def _find(
@@ -145,9 +138,10 @@ def _find(
     given = [value for phrase in phrases for value in (phrase, _matching(phrase), last)]
     statement = _ranked(f"recall_{number}", len(phrases))
     places = connection.execute(statement, (*given, limit)).fetchall()
-    rows = (connection.execute(_ENTRY, (number << SEQ_BITS | seq,)).fetchone() for (seq,) in places)
+    parts = segments(connection, number)
     with queries.leniently(connection):
-        return [hit(queries.entry(row), phrases) for row in rows if row is not None]
+        found = [row for (seq,) in places for row in rows(connection, parts, seq - 1, 1)]
+        return [hit(queries.entry(row), phrases) for row in found]
 
 
 def _ranked(table: str, phrases: int) -> str:

@@ -1,5 +1,7 @@
 """Writing and removing: each function makes the work of one transaction. Knows no file, no thread, no commit.
 
+Entries that copies share stay, without a head, until the last of those is removed too.
+
 Freed pages are overwritten with zeros (`secure_delete`); what the write-ahead log still has of them goes when
 the writer merges it.
 """
@@ -9,7 +11,15 @@ from collections.abc import Callable, Sequence
 
 from runtime.store.common.faults import fork_taken, id_taken, no_session, no_source
 from runtime.store.common.leases import FARTHEST_SECONDS, check, held_in, refuse_others
-from runtime.store.sqlite.schema import ENTRY_COLUMNS, LAST_NUMBER, LAST_SEQ, SEQ_BITS, SESSION_COLUMNS
+from runtime.store.sqlite.schema import (
+    ENTRY_COLUMNS,
+    LAST_NUMBER,
+    LAST_SEQ,
+    SEQ_BITS,
+    SESSION_COLUMNS,
+    SHARED_COLUMNS,
+)
+from runtime.store.sqlite.shared_entries import last_seq, position, segments_of, shared_with
 from runtime.values.errors import StoreError
 from runtime.values.stored import UNCHANGED, HeadChange, Lease, SessionRecord, StoredEntry
 
@@ -32,11 +42,7 @@ Work = Callable[[sqlite3.Connection], None]
 
 _HEAD = f"SELECT {SESSION_COLUMNS} FROM sessions WHERE session_id = ?"
 _NUMBER = "SELECT number FROM sessions WHERE session_id = ?"
-_COPY = (
-    f"INSERT INTO entries ({ENTRY_COLUMNS})"
-    f" SELECT ?1 << {SEQ_BITS} | (place & {LAST_SEQ}), turn_id, key, kind, payload FROM entries"
-    f" WHERE place > ?2 << {SEQ_BITS} AND place <= ?2 << {SEQ_BITS} | ?3 ORDER BY place"
-)
+_SHARE = f"INSERT INTO shared ({SHARED_COLUMNS}) VALUES (?, ?, ?)"
 
 # Numbered here: SQLite would go on from a damaged row with an absurd number, and give a number again whose
 # head was lost but not its entries.
@@ -50,11 +56,11 @@ _UPDATE = (
     "UPDATE sessions SET updated_at = coalesce(?, updated_at), title = coalesce(?, title),"
     " state = coalesce(?, state) WHERE session_id = ?"
 )
-# One look-up for both questions: is the session there, and which place was given last.
+# One look-up for all questions: is the session there, which place was given last, does it share entries.
 _LAST_PLACE = (
-    f"SELECT coalesce((SELECT max(place) FROM entries WHERE place BETWEEN head.number << {SEQ_BITS}"
-    f" AND head.number << {SEQ_BITS} | {LAST_SEQ}), head.number << {SEQ_BITS})"
-    " FROM sessions AS head WHERE session_id = ?"
+    f"SELECT number << {SEQ_BITS}, (SELECT max(place) FROM entries WHERE place BETWEEN number << {SEQ_BITS}"
+    f" AND number << {SEQ_BITS} | {LAST_SEQ}), (SELECT 1 FROM shared WHERE session = number)"
+    f" FROM sessions WHERE session_id = ? AND number <= {LAST_NUMBER}"
 )
 _INSERT = (
     f"INSERT INTO entries ({ENTRY_COLUMNS}) VALUES (?, ?, ?, ?, ?)"
@@ -104,10 +110,16 @@ def append(
         found = connection.execute(_LAST_PLACE, (session_id,)).fetchone()
         if found is None:
             raise no_session(session_id)
+        first, place, shares = found
         if lease is not None:
-            check_in(connection, found[0] >> SEQ_BITS, lease, now)
-        place = found[0] + 1
-        for entry in kept:
+            check_in(connection, first >> SEQ_BITS, lease, now)
+        added: Sequence[StoredEntry] = kept
+        if shares:
+            parts = segments_of(connection, session_id)
+            added = [entry for entry in kept if position(connection, parts[1:], entry.key) is None]
+            place = first | last_seq(connection, parts)
+        place = (place or first) + 1
+        for entry in added:
             if place & LAST_SEQ == 0:
                 raise StoreError(f"the session {session_id!r} is full: it holds no more entries")
             row = (place, entry.turn_id, entry.key, entry.kind, entry.payload)
@@ -119,7 +131,7 @@ def append(
 
 
 def fork(record: SessionRecord, source_id: str, up_to: int) -> Work:
-    """A new session with a copy of the source's first entries, see the port. Repeated, as `create`."""
+    """A new session that shares the source's first entries, see the port. Repeated, as `create`."""
     make = create(record)
     again = False
 
@@ -128,14 +140,18 @@ def fork(record: SessionRecord, source_id: str, up_to: int) -> Work:
         repeated, again = again, True
         if repeated and _is_there(connection, record):
             return
-        source = connection.execute(_NUMBER, (source_id,)).fetchone()
-        if source is None:
+        parts = segments_of(connection, source_id)
+        if not parts:
             raise no_source(source_id)
         if connection.execute(_NUMBER, (record.session_id,)).fetchone():
             raise fork_taken(record.session_id)
         make(connection)
         number = connection.execute(_NUMBER, (record.session_id,)).fetchone()[0]
-        connection.execute(_COPY, (number, source[0], min(max(up_to, 0), LAST_SEQ)))
+        last = min(up_to, last_seq(connection, parts))
+        # Of the segment that has the last one: what that shares is shared with whom it shares it.
+        owner = next((part.number for part in parts if part.after < last), None)
+        if owner is not None:
+            connection.execute(_SHARE, (number, owner, last))
 
     return work
 
@@ -165,6 +181,8 @@ _OLD = (
     "SELECT number FROM sessions WHERE updated_at < ? AND number NOT IN"
     " (SELECT session FROM leases WHERE expires_at > ? AND expires_at <= ?) ORDER BY updated_at LIMIT ?"
 )
+# Of rows that say what can be.
+_REACH = "SELECT max(up_to) FROM shared WHERE source = ?1 AND session > ?1 AND typeof(up_to) = 'integer'"
 
 
 def delete(connection: sqlite3.Connection, session_id: str, now: float) -> bool:
@@ -192,7 +210,24 @@ def drop(connection: sqlite3.Connection, number: int) -> None:
 
 def _remove(connection: sqlite3.Connection, number: int) -> None:
     drop(connection, number)
-    first = number << SEQ_BITS
-    connection.execute("DELETE FROM entries WHERE place BETWEEN ? AND ?", (first, first | LAST_SEQ))
     connection.execute("DELETE FROM leases WHERE session = ?", (number,))
     connection.execute("DELETE FROM sessions WHERE number = ?", (number,))
+    _prune(connection, number)
+
+
+def _prune(connection: sqlite3.Connection, number: int) -> None:
+    """Remove what nobody shares of a number that has no head, then of the one that it shared with."""
+    while connection.execute("SELECT 1 FROM sessions WHERE number = ?", (number,)).fetchone() is None:
+        reach = connection.execute(_REACH, (number,)).fetchone()[0]
+        first = number << SEQ_BITS
+        gone = first | min(max(reach or 0, 0), LAST_SEQ), first | LAST_SEQ
+        for table in ("entries", "checkpoints"):
+            connection.execute(f"DELETE FROM {table} WHERE place > ? AND place <= ?", gone)
+        source = shared_with(connection, number)
+        if reach is None:
+            connection.execute("DELETE FROM shared WHERE session = ?", (number,))
+        else:
+            connection.execute("UPDATE shared SET up_to = min(up_to, ?) WHERE session = ?", (reach, number))
+        if source is None:
+            return
+        number = source[0]

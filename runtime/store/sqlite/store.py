@@ -14,6 +14,7 @@ import trio
 from runtime.store.common.faults import StoreTrouble, TroubleKind, closed, decode
 from runtime.store.common.watching import Changed, Watchers
 from runtime.store.sqlite import queries, statements
+from runtime.store.sqlite.checkpoints import SqliteCheckpoints
 from runtime.store.sqlite.connection import translate
 from runtime.store.sqlite.file import Readers, StoreFile
 from runtime.store.sqlite.leases import Pulse, SqliteLeases
@@ -22,6 +23,7 @@ from runtime.store.sqlite.writer import Writer
 from runtime.values.grace import withstanding
 from runtime.values.stored import (
     UNCHANGED,
+    Checkpoints,
     HeadChange,
     Hit,
     Lease,
@@ -34,6 +36,23 @@ from runtime.values.stored import (
 T = TypeVar("T")
 
 _READS_AT_ONCE = 4
+
+
+class Repairs:
+    """What was mended in the writer's thread, to be told in trio's."""
+
+    def __init__(self, on_repair: Callable[[str], None]) -> None:
+        self._on_repair = on_repair
+        self._told: deque[str] = deque()
+
+    def add(self, text: str) -> None:
+        """In any thread."""
+        self._told.append(text)
+
+    def tell(self) -> None:
+        """In trio's thread."""
+        while self._told:
+            self._on_repair(self._told.popleft())
 
 
 class SqliteStore:
@@ -53,7 +72,6 @@ class SqliteStore:
         clock: Callable[[], float] = time.time,
         eager: bool = False,
     ) -> None:
-        self._on_repair = on_repair
         self._clock = clock
         self._file = StoreFile(path, patience=patience)
         self._readers = Readers(self._file.open_reader)
@@ -66,7 +84,8 @@ class SqliteStore:
             pulse=pulse,
         )
         self.leases: Leases = SqliteLeases(self._write, pulse, clock)
-        self._repairs: deque[str] = deque()
+        self.checkpoints: Checkpoints = SqliteCheckpoints(self._read, self._write)
+        self._repairs = Repairs(on_repair)
         self._limiter = trio.CapacityLimiter(_READS_AT_ONCE)
         self._watchers = Watchers()
         self._closed = False
@@ -152,7 +171,7 @@ class SqliteStore:
         try:
             await self._writer.run(work)
         finally:
-            self._tell_repairs()
+            self._repairs.tell()
 
     async def _remove(self, remove: Callable[[sqlite3.Connection], T]) -> T:
         answers: list[T] = []
@@ -186,7 +205,7 @@ class SqliteStore:
 
         def work(connection: sqlite3.Connection) -> None:
             if told := mending.mend(connection, damage.page):
-                self._repairs.append(mending.mended_text(self._file.path, told))
+                self._repairs.add(mending.mended_text(self._file.path, told))
 
         with suppress(StoreTrouble):
             await self._write(work)
@@ -210,13 +229,9 @@ class SqliteStore:
     def _repair_file(self) -> None:
         self._readers.pause()
         try:
-            self._repairs.append(self._file.repair())
+            self._repairs.add(self._file.repair())
         finally:
             self._readers.resume()
-
-    def _tell_repairs(self) -> None:
-        while self._repairs:
-            self._on_repair(self._repairs.popleft())
 
     def _refuse_when_closed(self) -> None:
         if self._closed:

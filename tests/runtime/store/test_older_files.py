@@ -14,9 +14,9 @@ from runtime.store.sqlite import schema
 from runtime.store.sqlite.connection import open_for_reading
 from runtime.store.sqlite.file import LockFile
 from runtime.store.sqlite.store import SqliteStore
-from runtime.values.stored import SessionRecord, Store
-from tests.runtime.store.helpers import entry, keys, line_of, python
-from tests.runtime.store.older import make_version_1, version_of
+from runtime.values.stored import Holder, SessionRecord, Store
+from tests.runtime.store.helpers import entry, keys, line_of, python, record
+from tests.runtime.store.older import make_version_1, make_version_2, version_of
 from tests.runtime.store.test_damage import integrity, overwrite, pages_of, tear
 
 
@@ -51,6 +51,19 @@ async def test_an_older_file_is_brought_up_to_date_with_all_that_is_in_it(path):
     assert await store.position("s1", "after") == 201
     await store.aclose()
     assert (version_of(path), integrity(path), told) == (schema.SCHEMA_VERSION, "ok", [])
+
+
+async def test_a_file_of_version_2_is_brought_up_to_date_with_all_that_is_in_it(tmp_path):
+    path = tmp_path / "s.db"
+    make_version_2(path)
+    store = open_store(path, on_trouble=lambda told: pytest.fail(told))
+    await check_content(store)
+    assert (await store.leases.take("s0", Holder("me"))).fence == 8
+    await store.fork_session(record("copy"), "s1", up_to=150)
+    await store.append("copy", [entry("after")])
+    assert await keys(store, "copy") == [*(f"k{number}" for number in range(150)), "after"]
+    await store.aclose()
+    assert (version_of(path), integrity(path)) == (schema.SCHEMA_VERSION, "ok")
 
 
 def size_of_log(path: Path) -> int:
@@ -108,7 +121,7 @@ async def test_a_kill_at_any_moment_of_the_change_leaves_one_or_the_other(path):
 
 
 async def test_a_full_disk_leaves_the_older_file_as_it_was(path, monkeypatch):
-    to_version_1, to_version_2 = schema.MIGRATIONS
+    to_version_1, to_version_2, *later = schema.MIGRATIONS
 
     def no_room(connection: sqlite3.Connection) -> None:
         used = connection.execute("PRAGMA page_count").fetchone()[0]
@@ -117,7 +130,7 @@ async def test_a_full_disk_leaves_the_older_file_as_it_was(path, monkeypatch):
 
     store = SqliteStore(path)
     with monkeypatch.context() as patch:
-        patch.setattr(schema, "MIGRATIONS", (to_version_1, no_room))
+        patch.setattr(schema, "MIGRATIONS", (to_version_1, no_room, *later))
         with pytest.raises(StoreTrouble, match="disk is full"):
             await store.append("s1", [entry("refused")])
         assert version_of(path) == 1

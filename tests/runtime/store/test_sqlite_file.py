@@ -1,7 +1,6 @@
 """The store's file: its mode bits, its schema, its locks, its speed by design."""
 
 import os
-import re
 import sqlite3
 import stat
 import tempfile
@@ -12,7 +11,7 @@ import pytest
 import trio
 
 from runtime.store.common.faults import StoreTrouble, TroubleKind
-from runtime.store.sqlite import queries, schema, statements
+from runtime.store.sqlite import schema
 from runtime.store.sqlite.store import SqliteStore
 from runtime.values.errors import StoreError
 from tests.runtime.store.helpers import LOCK_HOLDER, entry, fill, keys, line_of, python, record, release
@@ -139,29 +138,6 @@ def test_an_older_file_takes_only_the_missing_steps(monkeypatch):
     schema.migrate(connection)
     assert schema.read_version(connection) == len(schema.MIGRATIONS)
     connection.close()
-
-
-@pytest.mark.parametrize(
-    ("statement", "index"),
-    [
-        (queries._ENTRIES, "INTEGER PRIMARY KEY (rowid>? AND rowid<?)"),
-        (queries._POSITION, "entries_by_key (<expr>=? AND key=?)"),
-        (statements._LAST_PLACE, "INTEGER PRIMARY KEY (rowid>? AND rowid<?)"),
-        (queries.list_statement(by_cwd=False, continued=False), "sessions_by_change"),
-        (queries.list_statement(by_cwd=False, continued=True), "sessions_by_change"),
-        (queries.list_statement(by_cwd=True, continued=False), "sessions_by_cwd"),
-        (queries.list_statement(by_cwd=True, continued=True), "sessions_by_cwd"),
-    ],
-)
-def test_every_page_is_read_through_an_index(statement, index):
-    connection = sqlite3.connect(":memory:", isolation_level=None)
-    schema.migrate(connection)
-    values = int(max(re.findall(r"\?(\d)", statement), default=statement.count("?")))
-    plan = connection.execute(f"EXPLAIN QUERY PLAN {statement}", ("1",) * values).fetchall()
-    connection.close()
-    steps = [detail for *_ids, detail in plan]
-    assert any(index in step for step in steps)
-    assert not [step for step in steps if "TEMP B-TREE" in step or ("SCAN" in step and index not in step)]
 
 
 async def test_waiting_appends_share_one_commit(store):
