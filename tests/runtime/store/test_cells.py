@@ -169,8 +169,8 @@ async def test_a_store_that_cannot_be_written_is_read_all_the_same(path):
     damage(path, "UPDATE sessions SET title = CAST(x'61ff' AS TEXT) WHERE session_id = 's1'")
     damage(path, "UPDATE entries SET kind = CAST(x'61ff' AS TEXT) WHERE key = 'turn:t1:prompt'")
     store = SqliteStore(path, patience=0.05)
+    await listed(store)
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
-        await listed(store)
         damage_again = "UPDATE sessions SET title = CAST(x'61ff' AS TEXT) WHERE session_id = 's1'"
         other.execute(damage_again)
         other.execute("BEGIN IMMEDIATE")
