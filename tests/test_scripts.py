@@ -14,7 +14,7 @@ import pytest
 from acp_drive import Agent, AgentError, Turn
 from bench_chunks import lateness_ms
 from bench_rig import Exchange, Rig, Talk
-from bench_run import wanted
+from bench_run import SECTIONS, wanted
 from bench_table import Row, figure, median, quantile, render
 from bench_tools import call_ms
 from mock_reply import arguments_for, pairs, turn_of
@@ -103,7 +103,8 @@ def test_ratios_are_judged():
 
 
 def test_sections_are_chosen():
-    assert wanted([]) == ["start", "turns", "tools", "chunks", "providers", "retention", "sessions", "fleet"]
+    assert wanted([]) == list(SECTIONS)
+    assert list(SECTIONS)[:2] == ["start", "turns"]
     assert wanted(["tools", "memory"]) == ["turns", "tools"]
 
 
@@ -135,7 +136,8 @@ def test_the_driver_tells_noise_and_a_dead_agent(tmp_path: Path):
     with Agent([sys.executable, "-c", program], tmp_path) as agent:
         agent.initialize()
         assert agent.noise == [b"warming up"]
-        with pytest.raises(AgentError, match="closed its output"):
+        # It may be gone before the request is written, or after.
+        with pytest.raises(AgentError, match=r"closed its output|agent gone"):
             agent.new()
 
 
