@@ -124,7 +124,8 @@ class RuntimeStep(Step):
 class AttemptStep(Step):
     """A request that failed or was refused. learned_window: tokens, 0 when the error named none.
 
-    overflow: what the error said of sizes, when it was a context overflow and a smaller request followed.
+    overflow: what the error said of sizes, when it was a context overflow, or perhaps one, and a smaller
+    request followed. share: of the refused one, what that aimed at; None for two thirds.
     pictures: those of the turn's prompt were the reason; from then on they are left out.
     """
 
@@ -134,6 +135,7 @@ class AttemptStep(Step):
     overflow: SizesRecord | None = None
     request: RequestRecord | None = None
     pictures: bool = False
+    share: float | None = None
 
 
 class SummaryUsage(Step):

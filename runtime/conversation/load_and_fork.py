@@ -102,6 +102,7 @@ async def restore(talk: Conversation, *, trim: bool = True, replayed: bool = Fal
     else:
         keeper.history = await stored_history(talk)
     tell_mended(talk)
+    keeper.refusals.fitted = keeper.history.turn_count > 0
     keeper.composed = keeper.fitted(check_capacity=False)
     # Where notes are to stand for what goes, it goes with the next turn: now there is no time to write them.
     at_once = trim and talk.setup.profile.dropped_turns != "summarize"

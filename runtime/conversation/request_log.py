@@ -7,9 +7,9 @@ from functools import lru_cache
 import orjson
 
 from runtime.history.request.digest import RequestDigests, text_digest
-from runtime.history.rows.overflow import stated_sizes
 from runtime.setup.session_setup import Setup
 from runtime.trimming.model_context import HistoryKeeper
+from runtime.trimming.refused_request import TooLong
 from runtime.values.errors import ProviderError
 from runtime.values.model import ModelRequest
 from runtime.values.profiles import Route
@@ -83,14 +83,19 @@ def setup_step(setup: Setup, route: Route, system: tuple[str, ...]) -> SetupStep
 
 
 def attempt_step(
-    error: ProviderError, request: RequestRecord, *, smaller: bool, pictures: bool = False
+    error: ProviderError, request: RequestRecord, refusal: TooLong | None, *, pictures: bool = False
 ) -> AttemptStep:
-    """A call that failed, as it is recorded. smaller: refused for its size, and a smaller one follows.
-    pictures: refused for the pictures in the prompt.
+    """A call that failed, as it is recorded. refusal: for its size, and a smaller one follows. pictures:
+    refused for the pictures in the prompt.
     """
-    if not smaller:
+    if refusal is None:
         return AttemptStep(error=error.message, request=request, pictures=pictures)
-    sizes = stated_sizes(error)
+    sizes = refusal.sizes
     window = 0 if sizes.limits_output else sizes.limit or 0
-    overflow = SizesRecord(**asdict(sizes))
-    return AttemptStep(error=error.message, learned_window=window, overflow=overflow, request=request)
+    return AttemptStep(
+        error=error.message,
+        learned_window=window,
+        overflow=SizesRecord(**asdict(sizes)),
+        request=request,
+        share=refusal.share,
+    )

@@ -203,6 +203,7 @@ class Replay:
             refused=self._composed,
             error=sizes,
             calibration=refused.request.calibration,
+            share=refused.share,
         )
         if result.composed is None:
             raise Difference(f"{place}: no smaller request can be made: {result.failure}")

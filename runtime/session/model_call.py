@@ -15,10 +15,10 @@ from runtime.conversation.retry import MAX_RETRIES, blames_pictures, retry_delay
 from runtime.history.live.without_parts import blinded, left_out, refused_pictures
 from runtime.history.request.compose import Composed
 from runtime.history.rows.calls_in_text import TagFilter
-from runtime.history.rows.overflow import is_context_overflow
 from runtime.session.streaming_reply import Draft
 from runtime.session.tool_calls import ToolRun
 from runtime.transcript.recorder import Recorder
+from runtime.trimming.refused_request import RefusedRequests
 from runtime.trimming.tool_rounds import LoopContext
 from runtime.values.errors import ProviderError, ProviderErrorKind
 from runtime.values.events import AgentText, AgentThought, Noticed
@@ -40,14 +40,16 @@ class Asking:
         self._recorder = recorder
         self._tools = tools
         self._loop = LoopContext(talk.keeper, recorder)
+        self._refused = RefusedRequests(talk.keeper, recorder, talk.emit)
 
     async def reply(self, number: int, *, with_tools: bool = True) -> ReplyStep:
         """The reply of the turn's provider call `number`. Without tools, calls in it are not taken.
 
         Raises ProviderError, ContextWindowExceeded; `draft` then holds what was shown.
         """
-        keeper, setup = self._talk.keeper, self._talk.setup
+        setup = self._talk.setup
         composed = await self._composed(number, with_tools, attempt=0)
+        self._refused.begin()
         attempt = tries = 0
         while True:
             request, record = self._request(composed, with_tools)
@@ -55,14 +57,14 @@ class Asking:
                 return await self._answer(number, request, record, with_tools)
             except ProviderError as error:
                 nothing_shown = self.draft is None or self.draft.empty
-                smaller = nothing_shown and is_context_overflow(error)
-                pictures = nothing_shown and not smaller and self._refused_pictures(error)
-                step = attempt_step(error, record(), smaller=smaller, pictures=pictures)
+                too_long = self._refused.judge(error) if nothing_shown else None
+                pictures = nothing_shown and not too_long and self._refused_pictures(error)
+                step = attempt_step(error, record(), too_long, pictures=pictures)
                 await self._recorder.attempt(number, step)
                 attempt += 1
-                if smaller:
-                    composed = await keeper.recover(
-                        error, composed, self._recorder, number, with_tools=with_tools
+                if too_long is not None:
+                    composed = await self._refused.smaller(
+                        too_long, error, composed, number, with_tools=with_tools
                     )
                 elif pictures:
                     await self._leave_pictures_out(error)
@@ -74,6 +76,7 @@ class Asking:
                     tries = 0
                     composed = await self._composed(number, with_tools, attempt)
                 else:
+                    self._refused.end(error)
                     raise
 
     def _refused_pictures(self, error: ProviderError) -> bool:

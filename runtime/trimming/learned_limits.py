@@ -17,6 +17,32 @@ _ALIKE = 0.1
 
 
 @dataclass(slots=True)
+class Refusals:
+    """Refusals without a known cause, in a row. fitted: requests of the session were taken before. tried:
+    less was asked for because of them, which did not help so far.
+    """
+
+    in_a_row: int = 0
+    fitted: bool = False
+    tried: bool = False
+
+    @property
+    def repeated(self) -> bool:
+        """It came at least twice, where requests were taken before."""
+        return self.fitted and self.in_a_row > 1
+
+    def add(self) -> bool:
+        """Count one more; whether less is to be asked for. Once only: turns may not go with each refusal."""
+        self.in_a_row += 1
+        first, self.tried = not self.tried, self.tried or self.repeated
+        return self.repeated and first
+
+    def end(self) -> None:
+        """A request was taken."""
+        self.in_a_row, self.fitted, self.tried = 0, True, False
+
+
+@dataclass(slots=True)
 class Counts:
     """How far the provider's count and ours are apart, and what it showed that was cut. For one route.
 

@@ -15,14 +15,15 @@ from runtime.history.request.recovery import recover
 from runtime.history.request.trims import trim_after_reply
 from runtime.history.rows.calls_in_text import instructions
 from runtime.history.rows.notice import TrimNotice
+from runtime.history.rows.stated_sizes import Sizes
 from runtime.setup.guidance import orientation, room
 from runtime.setup.session_setup import Setup
 from runtime.transcript.recorder import Recorder
 from runtime.transcript.session_state import declared, goal_rows, keep_what_counts
 from runtime.transcript.usage import Usage
 from runtime.trimming.dropped_turn_notes import noted
-from runtime.trimming.learned_limits import Counts, named
-from runtime.values.errors import ContextWindowExceeded, ProviderError
+from runtime.trimming.learned_limits import Counts, Refusals, named
+from runtime.values.errors import ContextWindowExceeded
 from runtime.values.events import Event, UsageChanged
 from runtime.values.grace import withstanding
 from runtime.values.ids_and_time import new_id
@@ -41,6 +42,7 @@ class HistoryKeeper:
         self.state = state
         self.history = History(self.system, counter=setup.counter)
         self.counts = Counts()
+        self.refusals = Refusals()
         self.composed: Composed | None = None
         self.spent = Usage()
         self.shown: tuple[int, MeterSize] | None = None
@@ -90,7 +92,7 @@ class HistoryKeeper:
         except ContextWindowExceeded:
             if self.calibration <= 1.0:
                 raise
-            self.calibration = 1.0
+            self.counts.calibration = 1.0
             return self.fitted(with_tools=with_tools)
 
     def fitted(self, *, with_tools: bool = True, check_capacity: bool = True) -> Composed:
@@ -106,23 +108,35 @@ class HistoryKeeper:
         )
 
     async def recover(
-        self, error: ProviderError, refused: Composed, recorder: Recorder, number: int, *, with_tools: bool
+        self,
+        stated: Sizes,
+        refused: Composed,
+        recorder: Recorder,
+        number: int,
+        *,
+        with_tools: bool,
+        share: float | None = None,
     ) -> Composed:
-        """A smaller request after an overflow. Raises ContextWindowExceeded when nothing more may go."""
+        """A smaller request after a refusal that stated these sizes. share: see `history.request.recovery`.
+
+        Raises ContextWindowExceeded when nothing more may go.
+        """
         result = recover(
             self.history,
             self.setup.profile,
             self.route,
             self.native_specs if with_tools else (),
             refused=refused,
-            error=error,
+            error=stated,
             calibration=self.calibration,
+            share=share,
         )
         self.route = named(self.route, result.learned_window)
         if result.output_limit is not None:
             self.route = replace(self.route, max_output_tokens=result.output_limit)
         if result.composed is None:
-            raise result.failure or error
+            assert result.failure is not None
+            raise result.failure
         return await self._adopt(result.composed, recorder, number)
 
     async def _adopt(self, composed: Composed, recorder: Recorder, number: int) -> Composed:
@@ -169,7 +183,8 @@ class HistoryKeeper:
             await self.emit(replace(event, size_is_budget=size.is_budget))
 
     async def count_usage(self, reply: ReplyStep) -> None:
-        """Learn from what the provider counted, and move the client's meter."""
+        """Learn from what the provider took and counted, and move the client's meter."""
+        self.refusals.end()
         self.spent = self.spent.plus(reply.usage, self.setup.prices.get(self.route.id))
         composed = self.composed
         if composed is None:

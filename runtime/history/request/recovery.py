@@ -16,6 +16,7 @@ from runtime.values.rows import ToolSpec
 
 SMALLEST_ANSWER = 256
 """Fewer output tokens than this are not worth a retry."""
+LESS_BY_HAND = "`/compact` leaves older turns out, `/clear` all of them."
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +43,13 @@ def recover(
     refused: Composed,
     error: ProviderError | Sizes,
     calibration: float | None = None,
+    share: float | None = None,
 ) -> Recovery:
     """Make the refused request smaller: its output limit if that is blamed, else two thirds of it.
 
     history: the live one, left as it is. error: or the sizes that it stated. tools, calibration: as for the
-    refused request unless given. A request that is not strictly smaller is never returned.
+    refused request unless given. share: what to aim at in place of two thirds; 0.0 for as little as may be. A
+    request that is not strictly smaller is never returned.
     """
     sizes = error if isinstance(error, Sizes) else stated_sizes(error)
     learned = _window(sizes)
@@ -56,14 +59,16 @@ def recover(
         retry = replace(refused, history=history, trims=(), warnings=(), max_output_tokens=shrunk)
         return Recovery(retry, None, learned, limited)
     shape = _shape(refused, tools, calibration)
-    known = replace(route, learned_window=learned or route.learned_window)
+    known = route if learned is None else replace(route, learned_window=learned, window_inferred=False)
     ceiling = recovery_target(refused.message_tokens, learned)
+    if share is not None:
+        ceiling = max(min(int(refused.message_tokens * share), ceiling), 1)
     try:
         composed = prepare(history, profile, known, shape, ceiling=ceiling)
     except ContextWindowExceeded as failure:
         return Recovery(None, failure, learned, limited)
     if composed.raw_tokens >= refused.raw_tokens:
-        return Recovery(None, _failure(refused, profile, sizes), learned, limited)
+        return Recovery(None, too_long(refused, profile, sizes), learned, limited)
     recovered = any(trim.dropped_turns for trim in composed.trims)
     return Recovery(composed, None, learned, limited, recovered)
 
@@ -92,13 +97,15 @@ def _smaller_answer(refused: Composed, sizes: Sizes) -> int | None:
     return room
 
 
-def _failure(refused: Composed, profile: Profile, sizes: Sizes) -> ContextWindowExceeded:
+def too_long(refused: Composed, profile: Profile, sizes: Sizes) -> ContextWindowExceeded:
+    """The error for a request that stays too long for its provider, whatever is left out."""
     window = sizes.limit or refused.budget.window
     counted = sizes.requested or refused.estimated_tokens
+    alone = refused.history.turn_count == 1
+    left = "Only the newest turn is left, and it is never cut." if alone else LESS_BY_HAND
     return ContextWindowExceeded(
         f"The provider refused the request as too long: about {counted} tokens, its limit is "
-        f"{window if sizes.limit else 'not stated'}. Only the newest turn is left, and it is never cut. "
-        f"{helpful_settings(profile)}",
+        f"{window if sizes.limit else 'not stated'}. {left} {helpful_settings(profile)}",
         estimated_tokens=counted,
         model_context_window=window,
     )
