@@ -1,8 +1,8 @@
-"""After a provider refused a request that is too long, or may be: what is asked in its place, how often, and
-what is said of it. Sends nothing.
+"""After a refusal that is about a request's size, or may be: what is asked instead, how often, what is told.
 
-A list of wordings alone is no defence: a refusal in words that nobody knows would close a session for good.
-So one that speaks of sizes, or that comes again where earlier requests were taken, is tried once with less.
+Sends nothing. A list of wordings alone is no defence: a refusal in words that nobody knows would close a
+session for good. So one that speaks of sizes, or that comes again where earlier requests were taken, is tried
+once with less.
 """
 
 from collections.abc import Awaitable, Callable
