@@ -19,6 +19,11 @@ class Threads:
         self._limiter = limiter
         self._late: dict[str, trio.Event] = {}
 
+    @property
+    def stands_still(self) -> bool:
+        """Whether something goes on that was left alone: what is asked may stand still as well."""
+        return bool(self._late)
+
     async def run(self, work: Callable[[], T], session_id: str = "") -> T:
         """The answer of `work`. A cancellation is withstood for a moment; then the work goes on by itself.
 

@@ -39,6 +39,8 @@ T = TypeVar("T")
 
 _IDLE_SECONDS = 5.0
 """How long a process that stands still keeps a session locked; its lease takes longer to run out."""
+_IMPATIENT_SECONDS = 2.0
+"""How long a read is waited for while a change stands still."""
 _READ_SLACK_SECONDS = 5.0
 """How much longer than a statement may take a read is waited for: the server may not be there to end it."""
 
@@ -167,7 +169,7 @@ class PostgresStore:
 
     async def _read(self, query: Callable[[Connection], T]) -> T:
         self._refuse_when_closed()
-        with trio.move_on_after(self._read_seconds):
+        with trio.move_on_after(_IMPATIENT_SECONDS if self._threads.stands_still else self._read_seconds):
             return await trio.to_thread.run_sync(
                 self._link.run, query, limiter=self._limiter, abandon_on_cancel=True
             )

@@ -54,8 +54,10 @@ async def test_the_sessions_next_one_waits_for_what_was_left(gate, session_id):
                 await trio.testing.wait_all_tasks_blocked()
                 assert gate.done == []
                 gate.sign.set()
+        assert threads.stands_still or session_id == "s1"
         gate.sign.set()
         await threads.run(threading.Event, "s1")
+        assert not threads.stands_still
     assert gate.done == (["late", "next"] if session_id == "s1" else ["next", "late"])
 
 

@@ -8,6 +8,7 @@ import pytest
 import trio
 import trio.testing
 
+from runtime.store.common.faults import StoreTrouble, TroubleKind
 from runtime.store.postgres.store import PostgresStore
 from runtime.store.resilient.store import ResilientStore
 from runtime.values.stored import HeadChange, Holder
@@ -104,6 +105,17 @@ async def test_a_cancel_is_heard_whatever_is_asked(server, stored):
         for name, call in calls.items():
             taken[name] = await given_up(call)
     assert {name for name, seconds in taken.items() if seconds > HEARD_SECONDS} == set()
+
+
+async def test_while_a_change_stands_still_a_read_is_not_waited_for_long(server, stored):
+    with server.standing_still():
+        await given_up(partial(_append, stored, "a", "late"))
+        began = trio.current_time()
+        with pytest.raises(StoreTrouble) as caught:
+            await stored.session("s1")
+        assert trio.current_time() - began < 10
+    assert caught.value.kind is TroubleKind.STALLED
+    await reached(stored, ["old", "a"])
 
 
 async def test_what_is_made_late_overwrites_nothing_newer(server, stored):
