@@ -18,6 +18,7 @@ from pathlib import Path
 
 import trio
 
+from runtime.tools.pipes import rest_of
 from runtime.values.errors import ToolError
 
 MAX_FILE = 16 * 1024 * 1024
@@ -30,7 +31,10 @@ _ENVIRONMENT = ("PATH", "HOME", "LANG", "LC_ALL", "SYSTEMROOT", "TEMP")
 
 @dataclass(frozen=True, slots=True)
 class Query:
-    """What to look for. root: absolute. target: below it, `/` between names, "." for all of it."""
+    """What to look for. root: absolute. target: below it, `/` between names, "." for all of it.
+
+    plain: the pattern is the text itself.
+    """
 
     pattern: str
     root: Path
@@ -38,6 +42,7 @@ class Query:
     globs: tuple[str, ...]
     case_sensitive: bool
     max_hits: int
+    plain: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +80,7 @@ def ripgrep(program: str, query: Query) -> Launch:
         f"--max-filesize={MAX_FILE}",
         f"--max-count={query.max_hits}",
         "--case-sensitive" if query.case_sensitive else "--ignore-case",
+        *(["--fixed-strings"] if query.plain else []),
         *(f"--glob={glob}" for glob in query.globs),
         "--glob=!.git",
     ]
@@ -89,6 +95,7 @@ def python(query: Query) -> Launch:
     package = Path(__file__).resolve().parents[3]
     request = {
         "pattern": query.pattern,
+        "plain": query.plain,
         "case_sensitive": query.case_sensitive,
         "root": str(query.root),
         "target": query.target,
@@ -108,6 +115,8 @@ def _environment() -> dict[str, str]:
 _MAX_LINE = 128 * 1024 * 1024
 _MAX_ERRORS = 64 * 1024
 _REAP_SECONDS = 2.0
+_LAST_WORDS = 2.0
+"""Seconds that a process has, once its output has ended, to say why and to end itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +133,7 @@ class Hit:
 class Found:
     """What a search gave. complete: it came to its end by itself. errors: its stderr, capped.
 
-    withheld: files whose hits were taken out again.
+    withheld: files whose hits were taken out again. ending: how the process ended, '' when we ended it.
     """
 
     hits: list[Hit] = field(default_factory=list)
@@ -133,6 +142,7 @@ class Found:
     timed_out: bool = False
     withheld: int = 0
     errors: str = ""
+    ending: str = ""
     broken: str = ""
     """Why the output could not be taken in."""
 
@@ -146,10 +156,14 @@ async def run(launch: Launch, *, max_hits: int, time_limit: float) -> Found:
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(_give, process, launch.stdin)
                 nursery.start_soon(_complaints, process, found)
-                await _gather(process, found, max_hits)
-                if not found.complete:
+                if await _gather(process, found, max_hits):
+                    # Its output has ended; why it has may still be on its way.
+                    nursery.cancel_scope.deadline = trio.current_time() + _LAST_WORDS
+                    found.ending = _ending(await process.wait())
+                else:
                     nursery.cancel_scope.cancel()
         found.timed_out = limit.cancelled_caught
+        found.errors += rest_of(process.stderr, _MAX_ERRORS).decode("utf-8", "replace")
     finally:
         await _end(process)
     if found.broken:
@@ -210,7 +224,8 @@ async def _complaints(process: trio.Process, found: Found) -> None:
         found.errors = kept.decode("utf-8", "replace")
 
 
-async def _gather(process: trio.Process, found: Found, max_hits: int) -> None:
+async def _gather(process: trio.Process, found: Found, max_hits: int) -> bool:
+    """Whether its output ended by itself."""
     held, stream = bytearray(), process.stdout
     while stream is not None and (data := await stream.receive_some(262144)):
         scanned = len(held)
@@ -218,14 +233,19 @@ async def _gather(process: trio.Process, found: Found, max_hits: int) -> None:
         if held.find(b"\n", scanned) < 0:
             if len(held) > _MAX_LINE:
                 found.broken = "the search gave a line too long to take in; narrow path or glob"
-                return
+                return False
             continue
         *lines, rest = bytes(held).split(b"\n")
         held = bytearray(rest)
         for line in lines:
             _take(line, found)
             if found.broken or len(found.hits) >= max_hits:
-                return
+                return False
+    return True
+
+
+def _ending(status: int) -> str:
+    return f"it was ended by signal {-status}" if status < 0 else f"it ended with exit status {status}"
 
 
 def _take(line: bytes, found: Found) -> None:

@@ -4,7 +4,9 @@ Knows what to ask and how to show it; ripgrep or our own worker does the search,
 """
 
 import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from stat import S_ISDIR, S_ISREG
 
@@ -23,10 +25,14 @@ _MAX_PATTERN = 4096
 _RESULTS = 100
 _SHOWN_LINE = 300
 """Longest part of a line that is shown, characters."""
+_NO_PATTERN = re.compile(
+    "regex parse error|look-around|backreferences|regex exceeds size limit|is not allowed"
+)
+_REASON = re.compile(r"error: (\S.*)|^rg: ((?!regex parse error).*)", re.MULTILINE)
 _CONTROLS = re.compile("[\x00-\x08\x0a-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
 
 _PARAMETERS = (
-    Parameter("pattern", "string", "Regular expression.", required=True),
+    Parameter("pattern", "string", "Regular expression.", required=True, example="def main"),
     Parameter("path", "string", "File or folder."),
     Parameter("glob", "string", "E.g. src/**/*.ts; !glob leaves out."),
     Parameter("case_sensitive", "boolean", "Default: true."),
@@ -80,16 +86,31 @@ class SearchText:
         given = check(self.spec.name, _PARAMETERS, arguments)
         most = given.integer("max_results", _RESULTS)
         query, program, guarded = await in_thread(lambda _: self._prepare(given, most, context))
-        launch = search_process.ripgrep(program, query) if program else search_process.python(query)
-        # One more than asked for: only so is it known whether there are others.
-        found = await search_process.run(launch, max_hits=most + 1, time_limit=self._time_limit)
+        found, why_plain = await self._search(query, program)
         _refuse_failure(found)
         if guarded:
             await in_thread(lambda _: _leave_out_secrets(found, query))
-        return ToolOutcome(_report(found, query, most, context, self._time_limit))
+        return ToolOutcome(_report(found, query, most, context, self._time_limit, why_plain))
+
+    async def _search(self, query: Query, program: str | None) -> tuple[Found, str]:
+        """What was found, and why the pattern was taken for plain text ('': it was not).
+
+        What ripgrep's expressions have not, Python's may have; what is none of either is looked for as it is.
+        """
+        wrong = ""
+        others = [(query, None)] if program and sys.executable else []
+        for one, engine in ((query, program), *others, (replace(query, plain=True), program)):
+            launch = search_process.ripgrep(engine, one) if engine else search_process.python(one)
+            found = await search_process.run(launch, max_hits=one.max_hits, time_limit=self._time_limit)
+            if found.complete or found.hits or not _NO_PATTERN.search(found.errors):
+                break
+            reason = _REASON.search(found.errors)
+            wrong = wrong or (reason[1] or reason[2] if reason else "it cannot be compiled")
+        return found, wrong if one.plain else ""
 
     def _prepare(self, given: Arguments, most: int, context: ToolContext) -> tuple[Query, str | None, bool]:
-        pattern = given.text("pattern")
+        # In JSON `\b` is a backspace, which nobody looks for.
+        pattern = given.text("pattern").replace("\b", r"\b")
         _refuse_pattern(pattern)
         place, guarded = _target(given.text("path", "."), context)
         globs = tuple(filter(None, (given.text("glob"),)))
@@ -99,6 +120,7 @@ class SearchText:
             "/".join(place.parts) or ".",
             globs,
             given.flag("case_sensitive", True),
+            # One more than asked for: only so is it known whether there are others.
             most + 1,
         )
         return query, self._find_ripgrep(context.roots), guarded
@@ -144,11 +166,13 @@ def _refuse_pattern(pattern: str) -> None:
 def _refuse_failure(found: Found) -> None:
     if found.complete or found.timed_out or found.hits:
         return
-    reason = found.errors.strip() or "no reason given"
+    reason = found.errors.strip() or found.ending or "it did not end"
     raise ToolError(f"the search failed: {shorten(reason, 500)}")
 
 
-def _report(found: Found, query: Query, most: int, context: ToolContext, time_limit: float) -> str:
+def _report(
+    found: Found, query: Query, most: int, context: ToolContext, time_limit: float, why_plain: str
+) -> str:
     hits = [hit for hit in found.hits if hit.path not in found.binary]
     lines = [_line(hit, query, context) for hit in hits[:most]]
     files = len({hit.path for hit in hits[:most]})
@@ -156,6 +180,8 @@ def _report(found: Found, query: Query, most: int, context: ToolContext, time_li
         notes = [f"stopped at {most} matching lines; there are more: narrow pattern, path or glob"]
     else:
         notes = [f"{_count(len(lines), 'matching line')} in {_count(files, 'file')}" if lines else "no match"]
+    if why_plain:
+        notes.append(f"pattern is no regular expression ({shorten(why_plain, 80)}): searched as plain text")
     if found.withheld:
         notes.append(f"{_count(found.withheld, 'file')} that may hold secrets left out")
     if found.timed_out:
@@ -163,7 +189,7 @@ def _report(found: Found, query: Query, most: int, context: ToolContext, time_li
             f"stopped after {time_limit:g} s, not all was searched: try a simpler pattern or a narrower path"
         )
     elif not found.complete and len(hits) <= most:
-        notes.append(f"the search broke off: {shorten(found.errors.strip() or 'no reason given')}")
+        notes.append(f"the search broke off: {shorten(found.errors.strip() or found.ending)}")
     elif unread := found.errors.count("\n"):
         notes.append(f"files or folders that could not be read: {unread}")
     return "\n".join([*lines, f"[{'; '.join(notes)}]"])

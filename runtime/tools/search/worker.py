@@ -3,10 +3,10 @@
 A process and not a thread, because Python's `re` holds the interpreter while it matches and cannot be
 interrupted: a pattern that backtracks without end would stop the whole server. A process can be killed.
 
-stdin: one JSON object {pattern, case_sensitive, root, target, ignores, globs, max_hits, max_file_bytes};
-root is absolute; target is relative to it, "." for the root. stdout: JSON lines in the shape of
-`rg --json` (match and summary). stderr: a line for each file
-that could not be read, or why the pattern cannot be compiled (then there is no summary).
+stdin: one JSON object {pattern, plain, case_sensitive, root, target, globs, max_hits, max_file_bytes};
+root is absolute; target is relative to it, "." for the root. stdout: JSON lines in the shape of `rg --json`
+(match and summary). stderr: a line for each file that could not be read, or why the pattern cannot be
+compiled (then there is no summary).
 """
 
 import base64
@@ -28,6 +28,7 @@ from runtime.tools.sandbox.ignore_files import (
     verdict,
 )
 
+_LINE_FEED = re.compile(r"(?<!\\)(?:\\\\)*\\n")
 _UTF16 = {b"\xff\xfe": "utf-16-le", b"\xfe\xff": "utf-16-be"}
 
 
@@ -56,9 +57,9 @@ def main() -> None:
     """Serve one request. Exit status 0, 2 when the pattern cannot be compiled."""
     request = json.loads(sys.stdin.buffer.read())
     try:
-        expression = re.compile(request["pattern"], 0 if request["case_sensitive"] else re.IGNORECASE)
+        expression = _compiled(request["pattern"], request["plain"], request["case_sensitive"])
     except (re.error, RecursionError, OverflowError) as error:
-        sys.stderr.write(f"{error}\n")
+        sys.stderr.write(f"regex parse error: {error}\n")
         sys.exit(2)
     search = Search(
         request["root"],
@@ -72,6 +73,14 @@ def main() -> None:
         if search.hits >= search.max_hits:
             break
     _write({"type": "summary", "data": {}})
+
+
+def _compiled(pattern: str, plain: bool, case_sensitive: bool) -> re.Pattern[str]:
+    expression = re.compile(re.escape(pattern) if plain else pattern, 0 if case_sensitive else re.IGNORECASE)
+    if not plain and _LINE_FEED.search(pattern):
+        # As ripgrep says it: no line has one, and a search without a hit would only mislead.
+        raise re.error('the literal "\\n" is not allowed in a regex')
+    return expression
 
 
 def _files(search: Search, target: str) -> Iterator[str]:

@@ -97,6 +97,49 @@ async def test_arguments(tool, project, arguments, expected):
     assert body(await text_of(tool, context(project), **arguments)) == expected
 
 
+NO_REGEX = [
+    ("needle(", "needle("),
+    ("arr[0", "arr[0"),
+    ("*ptr", "*ptr"),
+    ("C:\\new", "C:\\new"),
+    ("f(x, *", "f(x, *"),
+]
+
+
+@pytest.mark.parametrize(("pattern", "text"), NO_REGEX)
+async def test_what_is_no_expression_is_looked_for_as_it_is(tool, tmp_path, pattern, text):
+    write(tmp_path, {"a": f"x {text} y\n", "b": "needle arr0 ptr\n"})
+    line, note = (await text_of(tool, context(tmp_path), pattern=pattern)).split("\n")
+    assert line == f"a:1: x {text} y"
+    assert note.startswith("[1 matching line in 1 file; pattern is no regular expression (")
+    assert note.endswith("): searched as plain text]")
+    assert children() == []
+
+
+@pytest.mark.parametrize(
+    ("pattern", "lines"),
+    [
+        (r"(?<=a)b", ["a:2: ab"]),
+        (r"(\w)\1", ["a:3: aa"]),
+        ("\bcb\b", ["a:1: cb"]),
+        (r"(?!a)\wb", ["a:1: cb"]),
+    ],
+)
+async def test_expressions_that_only_one_of_the_engines_has(tool, tmp_path, pattern, lines):
+    write(tmp_path, {"a": "cb\nab\naa\n"})
+    text = await text_of(tool, context(tmp_path), pattern=pattern)
+    assert body(text) == lines
+    assert text.endswith("[1 matching line in 1 file]")
+
+
+async def test_a_pattern_over_several_lines_is_no_search_without_a_hit(tool, tmp_path):
+    write(tmp_path, {"a": "x\ny\n"})
+    text = await text_of(tool, context(tmp_path), pattern=r"x\ny")
+    assert text.startswith('[no match; pattern is no regular expression (the literal "\\n" is not allowed')
+    assert text.endswith("): searched as plain text]")
+    assert await text_of(tool, context(tmp_path), pattern=r"x\\ny") == "[no match]"
+
+
 async def test_no_match_is_said(tool, project):
     assert await text_of(tool, context(project), pattern="nothing like this") == "[no match]"
 
@@ -154,7 +197,6 @@ async def test_other_root_is_shown_absolute(tool, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ({"pattern": "("}, "the search failed: "),
         ({"pattern": ""}, "pattern is empty"),
         ({"pattern": "a\0"}, "pattern holds a character"),
         ({"pattern": "a\nb"}, "pattern holds a character"),
@@ -274,7 +316,9 @@ async def test_enough_was_found_ends_the_program(tmp_path):
         ("sys.stdout.write('x' * 5000)", "the search gave a line too long to take in"),
         ("sys.exit('a reason')", "the search failed: a reason"),
         ("sys.stderr.write('e' * 10_000_000); sys.exit(2)", "the search failed: eee"),
-        ("os.kill(os.getpid(), 9)", "the search failed: no reason given"),
+        ("os.kill(os.getpid(), 9)", "the search failed: it was ended by signal 9"),
+        ("sys.exit(3)", "the search failed: it ended with exit status 3"),
+        ("os.close(1); time.sleep(0.3); sys.exit('late words')", "the search failed: late words"),
     ],
 )
 async def test_program_that_fails(tmp_path, monkeypatch, source, said):
