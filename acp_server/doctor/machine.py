@@ -6,9 +6,11 @@ import os
 import select
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import IO
 
 from acp_server.doctor.finding import Finding, Place
 from schemas.version import __version__
@@ -22,6 +24,7 @@ HELPERS = {
 SLOW_START = 1.0
 """Seconds to the answer to `initialize` that an editor's user begins to notice."""
 START_PATIENCE = 20.0
+_WORDS = 4096
 HELLO = b'{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":1}}\n'
 SERVER = (sys.executable, "-P", "-m", "acp_server")
 """-P: what lies in the folder is not looked at for modules."""
@@ -77,29 +80,45 @@ def check_start(
 ) -> Iterator[Finding]:
     """Start the server as an editor does, greet it, and end it. patience: seconds that it has to answer."""
     begun = time.monotonic()
-    try:
-        server = subprocess.Popen(
-            command,
-            cwd=place.folder,
-            env=dict(place.env),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-        )
-    except OSError as error:
-        yield _no_start(f"The server cannot be started: {error.strerror}.")
-        return
-    with server:
+    # A file and no pipe: whatever it writes there never holds it up.
+    with tempfile.TemporaryFile() as words:
         try:
-            line = _answer(server, begun + patience)
-            seconds = time.monotonic() - begun
-        finally:
-            server.kill()
+            server = subprocess.Popen(
+                command,
+                cwd=place.folder,
+                env=dict(place.env),
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=words,
+            )
+        except OSError as error:
+            yield _no_start(f"The server cannot be started: {error.strerror}.")
+            return
+        with server:
+            try:
+                line = _answer(server, begun + patience)
+                seconds = time.monotonic() - begun
+                if line == b"":
+                    # It is about to end, and may still say why.
+                    with contextlib.suppress(subprocess.TimeoutExpired):
+                        server.wait(1)
+            finally:
+                server.kill()
+        said = _last_words(words)
     yield (
-        _no_start(f"The server does not answer within {seconds:.1f} s.")
+        _no_start(f"The server does not answer within {seconds:.1f} s{said}.")
         if line is None
-        else _timed(line, seconds)
+        else _timed(line, seconds, said)
     )
+
+
+def _last_words(words: IO[bytes]) -> str:
+    """Its last line on stderr, as the end of a sentence; '' when it said nothing."""
+    words.seek(max(0, words.seek(0, os.SEEK_END) - _WORDS))
+    lines = words.read().decode(errors="replace").split("\n")
+    last = next((line.strip() for line in reversed(lines) if line.strip()), "")
+    shown = "".join(char if char.isprintable() else "?" for char in last[:200])
+    return f'; it said "{shown}"' if shown else ""
 
 
 def _answer(server: subprocess.Popen[bytes], deadline: float) -> bytes | None:
@@ -121,11 +140,11 @@ def _answer(server: subprocess.Popen[bytes], deadline: float) -> bytes | None:
     return data.partition(b"\n")[0]
 
 
-def _timed(line: bytes, seconds: float) -> Finding:
+def _timed(line: bytes, seconds: float, said: str) -> Finding:
     try:
         version = json.loads(line)["result"]["agentInfo"]["version"]
     except (ValueError, KeyError, TypeError):
-        return _no_start("The server does not answer `initialize`.")
+        return _no_start(f"The server does not answer `initialize`{said}.")
     text = f"version {version} started and answered in {seconds:.2f} s"
     if seconds > SLOW_START:
         return Finding(

@@ -13,6 +13,7 @@ import subprocess
 import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
 
 import anyio
 import orjson
@@ -81,9 +82,10 @@ async def child(
             await GUARD.watch(process.pid)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(_drain, process, notes)
-            nursery.start_soon(_read, process, send_in, notes)
+            heard = _Heard()
+            nursery.start_soon(_read, process, send_in, notes, heard)
             nursery.start_soon(_write, process, receive_out)
-            nursery.start_soon(_await_end, process, send_in, notes)
+            nursery.start_soon(_await_end, process, send_in, notes, heard)
             yield receive_in, send_out
             nursery.cancel_scope.cancel()
     finally:
@@ -120,23 +122,42 @@ async def _spawn(server: ServerSettings, surroundings: Surroundings) -> trio.Pro
 # ---------------------------------------------------------------- traffic
 
 
+@dataclass(slots=True)
+class _Heard:
+    """What came of a child's stdout. steps: pieces that arrived and messages that were handed on, so far.
+
+    all_of_it: set when it has ended and every message of it was handed on.
+    """
+
+    steps: int = 0
+    all_of_it: trio.Event = field(default_factory=trio.Event)
+
+
 async def _read(
-    process: trio.Process, into: MemoryObjectSendStream[SessionMessage | Exception], notes: Notes
+    process: trio.Process,
+    into: MemoryObjectSendStream[SessionMessage | Exception],
+    notes: Notes,
+    heard: _Heard,
 ) -> None:
     assert process.stdout is not None  # piped above
     pieces: list[bytes] = []
     held = 0
     with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
         async for data in process.stdout:
+            heard.steps += 1
             *ends, rest = bytes(data).split(b"\n")
             for end in ends:
                 await _take(b"".join((*pieces, end)), into, notes)
+                heard.steps += 1
                 pieces, held = [], 0
             pieces.append(rest)
             held += len(rest)
             if held > LONGEST_LINE:
                 notes.exit = f"it sent a line of more than {LONGEST_LINE:,} bytes"
                 raise ServerTrouble(notes.exit)
+        # Who ends at once may leave out the last line feed.
+        await _take(b"".join(pieces), into, notes)
+    heard.all_of_it.set()
     with trio.move_on_after(LAST_WORDS):
         await notes.last_words.wait()
     into.close()
@@ -208,10 +229,21 @@ async def _drain(process: trio.Process, notes: Notes) -> None:
 
 
 async def _await_end(
-    process: trio.Process, into: MemoryObjectSendStream[SessionMessage | Exception], notes: Notes
+    process: trio.Process,
+    into: MemoryObjectSendStream[SessionMessage | Exception],
+    notes: Notes,
+    heard: _Heard,
 ) -> None:
-    """A child of the child may hold the pipes open when the child itself is gone."""
+    """A child of the child may hold the pipes open when the child itself is gone.
+
+    What the child wrote before its end is still heard: its last answer lies in the pipe.
+    """
     await process.wait()
+    steps = -1
+    while steps != heard.steps and not heard.all_of_it.is_set():
+        steps = heard.steps
+        with trio.move_on_after(LAST_WORDS):
+            await heard.all_of_it.wait()
     with trio.move_on_after(LAST_WORDS):
         await notes.last_words.wait()
     notes.ended_with(process.returncode)

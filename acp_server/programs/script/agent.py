@@ -146,6 +146,7 @@ class Agent:
         self._process = process
         self._trace = trace
         self._heard = trio.CancelScope()
+        self._overheard = trio.Event()
         self._killed = False
         self.inbox = Inbox()
         self.last: deque[str] = deque(maxlen=_REMEMBERED)
@@ -201,6 +202,8 @@ class Agent:
                 await self._process.wait()
                 while not self.inbox.ended:
                     await self.inbox.peek(len(self.inbox.waiting()))
+                # Its last words too: they say best why it ended.
+                await self._overheard.wait()
             self._heard.cancel()
 
     def _kill_group(self) -> None:
@@ -239,10 +242,13 @@ class Agent:
     async def _overhear(self) -> None:
         stderr, kept = self._process.stderr, b""
         assert stderr is not None
-        while data := await stderr.receive_some(_CHUNK):
-            kept = (kept + data)[-_STDERR_KEPT:]
-            self.stderr = kept.decode("utf-8", "replace")
-        await trio.aclose_forcefully(stderr)
+        try:
+            while data := await stderr.receive_some(_CHUNK):
+                kept = (kept + data)[-_STDERR_KEPT:]
+                self.stderr = kept.decode("utf-8", "replace")
+        finally:
+            self._overheard.set()
+            await trio.aclose_forcefully(stderr)
 
     def _remember(self, arrow: str, text: str, size: int) -> None:
         line = f"{arrow} {text}" + (f"… ({size:,} bytes)" if size > _SHOWN else "")

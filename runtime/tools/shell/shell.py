@@ -17,6 +17,7 @@ from signal import SIGTERM, Signals
 import trio
 
 from runtime.ports import ExitStatus
+from runtime.tools.pipes import rest_of
 from runtime.tools.shell.leftover_processes import MARK, kill_group, kill_left
 from runtime.values.errors import ToolError
 
@@ -71,6 +72,8 @@ GRACE = 0.4
 _DRAIN = 0.3
 _END = 2.0
 _LOOK_EVERY = 0.5
+_MOST_REST = 1024 * 1024
+"""Bytes still read when the command has ended: more than a pipe holds."""
 _OURS = "WHOLETURN_"
 
 
@@ -122,6 +125,8 @@ async def run(
             nursery.start_soon(_watch, tail, show)
             ended = await _to_the_end(process, mark, drained, time_limit)
             nursery.cancel_scope.cancel()
+        # A busy machine may have had no time to read all of it.
+        tail.feed(rest_of(process.stdout, _MOST_REST))
     finally:
         if ended is None:
             with trio.move_on_after(_END, shield=True):

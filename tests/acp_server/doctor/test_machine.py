@@ -76,7 +76,12 @@ def test_a_start_of_any_server(machine: Machine, monkeypatch: pytest.MonkeyPatch
 @pytest.mark.parametrize(
     ("program", "told"),
     [
-        ("raise SystemExit(3)", "does not answer"),
+        ("raise SystemExit(3)", "does not answer `initialize`."),
+        ("raise SystemExit('no licence')", 'does not answer `initialize`; it said "no licence".'),
+        (
+            "import os, sys, time; os.close(1); time.sleep(0.2); sys.exit('late\\x1b words')",
+            'it said "late? words".',
+        ),
         ("input(); print('hello')", "does not answer"),
         ("input(); print('{\"result\": 5}')", "does not answer"),
     ],
@@ -88,6 +93,8 @@ def test_a_start_that_fails(machine: Machine, program: str, told: str):
 
 def test_a_server_that_is_silent_is_given_up(machine: Machine):
     assert "within" in start(machine, "import time; time.sleep(60)", 0.3)
+    busy = "import sys, time; print('loading', file=sys.stderr, flush=True); time.sleep(60)"
+    assert start(machine, busy, 2.0).endswith(' s; it said "loading".')
 
 
 def test_a_server_that_is_not_there(machine: Machine):

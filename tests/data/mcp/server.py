@@ -1,6 +1,7 @@
 """An MCP server on stdio in the standard library: `server.py BEHAVIOUR [PID_FILE]`. Written for tests.
 
-good: tools `add`, `shout`, `picture`, `sleep`, `fail`, `env`, `grow`, `die`, `flood`; resources.
+good: tools `add`, `shout`, `picture`, `sleep`, `fail`, `env`, `grow`, `die`, `flood`; resources. `shout`
+of "farewell" or "unended" exits with 5 right behind its answer, the second without a last line feed.
 many: 1,000 tools in pages of 100. slow: answers `initialize` after SLOW seconds. hang: reads and never answers.
 deaf: neither reads nor ends, ignores SIGTERM. crash: says `missing TOKEN` on stderr and exits with 3.
 garbage: prints text instead of messages. chatty: writes 1 MB to stderr first, then is good.
@@ -67,10 +68,21 @@ class Server:
         if method not in known:
             self.send(id=message["id"], error={"code": -32601, "message": "no such method"})
             return
+        said = params.get("arguments", {}).get("text")
+        if said in ("farewell", "unended"):
+            self.leave(message["id"], "" if said == "unended" else "\n")
         try:
             self.send(id=message["id"], result=known[method](params))
         except KeyError as error:
             self.send(id=message["id"], error={"code": -32602, "message": f"bad parameter {error}"})
+
+    def leave(self, asked, end):
+        note = {"jsonrpc": "2.0", "method": "notifications/message"}
+        lines = [json.dumps({**note, "params": {"level": "info", "data": "x" * 1000}}) for _ in range(40)]
+        lines.append(json.dumps({"jsonrpc": "2.0", "id": asked, "result": {"content": [text("good bye")]}}))
+        os.write(2, b"leaving\n")
+        os.write(1, ("\n".join(lines) + end).encode())
+        os._exit(5)
 
     def initialize(self, params):
         if self.behaviour == "slow":

@@ -1,5 +1,7 @@
 """Real servers as child processes, over the SDK."""
 
+from functools import partial
+
 import pytest
 import trio
 
@@ -49,6 +51,20 @@ async def test_a_line_without_end_is_what_the_caller_hears_of(tmp_path, monkeypa
     async with running(tmp_path) as server:
         with pytest.raises(ServerTrouble, match="it sent a line of more than 1,000,000 bytes"):
             await server.call("flood", {"size": 3_000_000})
+
+
+@pytest.mark.parametrize("said", ["farewell", "unended"])
+async def test_an_answer_right_before_the_end_arrives(tmp_path, monkeypatch, said):
+    monkeypatch.setattr("runtime.mcp.server.DELAYS", (0.01,) * 9)
+    async with running(tmp_path) as server:
+        for count in range(1, 6):
+            assert text_of(await server.call("shout", {"text": said})) == "good bye"
+            await until(partial(_is_back, server, tmp_path / "pids", count + 1))
+    assert await all_gone(tmp_path / "pids", 6)
+
+
+def _is_back(server, pids, starts) -> bool:
+    return len(listed_in(pids)) == starts and server.state is State.READY
 
 
 async def test_a_cancelled_call_returns_at_once_and_the_server_is_told(tmp_path):

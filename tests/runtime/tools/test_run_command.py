@@ -13,7 +13,7 @@ from runtime.tools.arguments import ToolSettings
 from runtime.tools.shell.run_command import MAX_OUTPUT, RunCommand
 from runtime.tools.shell.shell import environment, shell
 from runtime.values.errors import ToolError
-from tests.runtime.tools.support import Terminals, Watcher, context
+from tests.runtime.tools.support import Terminals, Watcher, context, text_of
 
 TOOL = RunCommand()
 LINUX = pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="no /proc")
@@ -71,6 +71,19 @@ async def test_the_end_of_a_long_output_is_kept(tmp_path):
     assert len(text) <= MAX_OUTPUT
     assert note.startswith("[exit code 1; the first ")
     assert text.startswith("line 1")
+
+
+async def test_what_nobody_had_time_to_read_is_output_too(tmp_path, monkeypatch):
+    """The machine may be so busy that the time for it is over when it could be read."""
+
+    async def too_late(*_: object) -> None:
+        await trio.sleep_forever()
+
+    monkeypatch.setattr("runtime.tools.shell.shell._read", too_late)
+    command = "head -c 30000 /dev/zero | tr '\\0' x; echo; echo last"
+    text = await text_of(TOOL, context(tmp_path), command=command)
+    assert text.endswith("x\nlast\n[exit code 0]")
+    assert text.count("x") == 30_001
 
 
 async def test_cwd(tmp_path):
