@@ -1,8 +1,9 @@
 """A tool's parameters as one table: the schema that a model is told, and the check of what it sends.
 
-Unknown names are refused, not ignored: a model that says `offset` where the tool says `line` must hear of it
-instead of getting another answer than it asked for. null, and "" for an optional string, mean "not given". A
-whole number may come as 3 or 3.0. A list holds objects, each by a table of its own. Knows no tool.
+Unknown names are refused, not ignored: a model that says `offset` where the tool says `line` must hear
+of it instead of getting another answer than it asked for, and sees an example of a right call. null, and ""
+or [] for what is optional, mean "not given". A whole number may come as 3 or 3.0. A list holds objects, each
+by a table of its own. What can be read in one way only was put right before, see `runtime.fitting`.
 """
 
 import json
@@ -24,11 +25,17 @@ _KINDS = {
 }
 
 
+class ArgumentError(ToolError):
+    """Arguments that are none of this tool."""
+
+
 @dataclass(frozen=True, slots=True)
 class Parameter:
     """One parameter. minimum and maximum are for integers, and inclusive.
 
     choices: all that a string may be. items: the table of a list's objects; a list may not be empty.
+    example: what it is in the example of a call, None: it is in there when it is required. may_be_empty: ""
+    is a value of its own though it is optional.
     """
 
     name: str
@@ -39,6 +46,8 @@ class Parameter:
     maximum: int | None = None
     choices: tuple[str, ...] = ()
     items: "tuple[Parameter, ...]" = ()
+    example: str | int | None = None
+    may_be_empty: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,21 +86,37 @@ def tool_spec(name: str, description: str, parameters: Sequence[Parameter]) -> T
 
 
 def check(tool: str, parameters: Sequence[Parameter], arguments: Mapping[str, object]) -> Arguments:
-    """The arguments by the table. Raises ToolError that names the argument and what it must be."""
+    """The arguments by the table. Raises ArgumentError: the argument, what it must be, and a right call."""
+    try:
+        return _object_of(tool, parameters, arguments)
+    except ArgumentError as error:
+        raise wrong_call(error.message, parameters) from None
+
+
+def wrong_call(message: str, parameters: Sequence[Parameter]) -> ArgumentError:
+    """The message with an example of a right call."""
+    shown = json.dumps(_example(parameters), separators=(",", ":"), ensure_ascii=False)
+    return ArgumentError(f"{message}. For example: {shown}")
+
+
+def _object_of(what: str, parameters: Sequence[Parameter], arguments: Mapping[str, object]) -> Arguments:
     table = {parameter.name: parameter for parameter in parameters}
     for name in arguments:
         if name not in table:
             known = ", ".join(table)
-            raise ToolError(f"unknown argument {shorten(quote(name), 60)}; {tool} takes {known}")
+            raise ArgumentError(f"unknown argument {shorten(quote(name), 60)}; {what} takes {known}")
     values: dict[str, str | int | bool | tuple[Arguments, ...]] = {}
     for parameter in parameters:
         value = arguments.get(parameter.name)
-        if value is None or (value == "" and not parameter.required):
-            if parameter.required:
-                raise ToolError(f"{tool} needs the argument {parameter.name} ({_wanted(parameter)})")
-            continue
-        values[parameter.name] = _checked(parameter, value)
+        if parameter.required and value is None:
+            raise ArgumentError(f"{what} needs the argument {parameter.name} ({_wanted(parameter)})")
+        if not (value is None or _is_left_out(parameter, value)):
+            values[parameter.name] = _checked(parameter, value)
     return Arguments(values)
+
+
+def _is_left_out(parameter: Parameter, value: object) -> bool:
+    return not parameter.required and value in ("", []) and not (value == "" and parameter.may_be_empty)
 
 
 def _checked(parameter: Parameter, value: object) -> str | int | bool | tuple[Arguments, ...]:
@@ -111,8 +136,8 @@ def _checked(parameter: Parameter, value: object) -> str | int | bool | tuple[Ar
 def _row(parameter: Parameter, number: int, value: object) -> Arguments:
     where = f"{parameter.name}, entry {number}"
     if not isinstance(value, dict):
-        raise ToolError(f"{where}: must be an object")
-    return check(where, parameter.items, value)
+        raise ArgumentError(f"{where}: must be an object")
+    return _object_of(where, parameter.items, value)
 
 
 def _integer(parameter: Parameter, value: object) -> int:
@@ -127,12 +152,12 @@ def _integer(parameter: Parameter, value: object) -> int:
     return value
 
 
-def _wrong(parameter: Parameter, value: object) -> ToolError:
+def _wrong(parameter: Parameter, value: object) -> ArgumentError:
     try:
         got = json.dumps(value)
     except (TypeError, ValueError):
         got = type(value).__name__
-    return ToolError(f"{parameter.name} must be {_wanted(parameter)}, not {shorten(got, 60)}")
+    return ArgumentError(f"{parameter.name} must be {_wanted(parameter)}, not {shorten(got, 60)}")
 
 
 def _wanted(parameter: Parameter) -> str:
@@ -143,6 +168,21 @@ def _wanted(parameter: Parameter) -> str:
     if parameter.minimum is not None and parameter.maximum is not None:
         return f"a whole number from {parameter.minimum} to {parameter.maximum}"
     return "a whole number" if parameter.minimum is None else f"a whole number, {parameter.minimum} or more"
+
+
+def _example(parameters: Sequence[Parameter]) -> dict[str, object]:
+    shown = [parameter for parameter in parameters if parameter.required or parameter.example is not None]
+    return {parameter.name: _example_value(parameter) for parameter in shown}
+
+
+def _example_value(parameter: Parameter) -> object:
+    if parameter.example is not None:
+        return parameter.example
+    if parameter.kind == "list":
+        return [_example(parameter.items)]
+    if parameter.choices:
+        return parameter.choices[0]
+    return {"integer": parameter.minimum or 1, "boolean": True}.get(parameter.kind, "…")
 
 
 def _object(parameters: Sequence[Parameter]) -> dict[str, object]:

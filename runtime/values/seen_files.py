@@ -37,6 +37,7 @@ class SeenFiles:
     def __init__(self) -> None:
         self.changing = trio.Lock()
         self._stamps: dict[Path, Stamp] = {}
+        self._missed: set[Path] = set()
 
     def note(self, path: Path, stamp: Stamp) -> None:
         """The session knows the file as it is in this moment."""
@@ -48,6 +49,14 @@ class SeenFiles:
     def get(self, path: Path) -> Stamp | None:
         """What the session knows; None when it has not seen the file."""
         return self._stamps.get(path)
+
+    def note_miss(self, path: Path, *, missed: bool) -> None:
+        """Whether the last edit of the file found its text there."""
+        (self._missed.add if missed else self._missed.discard)(path)
+
+    def has_missed(self, path: Path) -> bool:
+        """Whether the last edit of the file did not."""
+        return path in self._missed
 
 
 class Digest:

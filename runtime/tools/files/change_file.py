@@ -16,8 +16,7 @@ from pathlib import Path
 import trio
 
 from runtime.ports import ToolContext
-from runtime.tools.files.encoding import WholeText, read_whole, to_bytes
-from runtime.tools.files.replacements import like
+from runtime.tools.files.encoding import WholeText, like, read_whole, to_bytes
 from runtime.tools.sandbox.paths import in_thread, shorten
 from runtime.tools.sandbox.roots import Place, explain, locate, not_a_file, opened_parent
 from runtime.tools.sandbox.sensitive_files import hides_something

@@ -120,6 +120,12 @@ def read_whole(place: Place) -> WholeText | None:
     return WholeText(text, encoding, data[: encoding.mark], status)
 
 
+def like(text: str, old: str) -> str:
+    """`text` with the line endings of `old`, where those are all CRLF and the text has none."""
+    uniform = "\r\n" in old and "\n" not in old.replace("\r\n", "")
+    return text.replace("\n", "\r\n") if uniform and "\r\n" not in text else text
+
+
 def to_bytes(text: str, place: Place, like: WholeText | None) -> bytes:
     """The text in the encoding of the file that was there. Raises ToolError when that cannot hold it."""
     encoding, mark = (like.encoding, like.mark) if like else (PLAIN, b"")

@@ -1,7 +1,7 @@
 """read_file: a text file, or a range of its lines, as the editor has it or else from the disk.
 
-The text is given as it is, without line numbers: models copy what they read, and numbers would be
-copied along. What is not the file's own text stands in one last line in square brackets.
+Each line has its number before it: models that see them find the place again. Where they copy them along into
+an edit, that is understood. What else is not the file's own stands in one last line in square brackets.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,6 +12,7 @@ from runtime.tools.arguments import Arguments, Parameter, check, tool_spec
 from runtime.tools.files import line_ranges
 from runtime.tools.files.change_file import editor_text
 from runtime.tools.files.line_ranges import Window, take
+from runtime.tools.line_numbers import numbered
 from runtime.tools.sandbox.path_requests import look, missing, path_request
 from runtime.tools.sandbox.paths import in_thread, lexical, shorten, shown
 from runtime.tools.sandbox.roots import Place, locate
@@ -20,7 +21,7 @@ from runtime.values.events import Location, ToolKind
 from runtime.values.seen_files import Stamp, digest
 
 _PARAMETERS = (
-    Parameter("path", "string", required=True),
+    Parameter("path", "string", required=True, example="src/app.py"),
     Parameter("line", "integer", "First line. Default: 1.", minimum=1),
     Parameter("limit", "integer", "How many lines.", minimum=1),
 )
@@ -31,7 +32,7 @@ class ReadFile:
 
     spec = tool_spec(
         "read_file",
-        "Read a text file. A last line in [brackets] is a note, not the file's.",
+        "Read a text file. Not the file's own: `NUMBER|` before each line, a last line in [brackets].",
         _PARAMETERS,
     )
     kind: ToolKind = "read"
@@ -95,10 +96,11 @@ async def _from_disk(
 
 def _report(place: Place, window: Window, notes: Sequence[str]) -> str:
     said = [*_range_notes(place, window), *notes]
+    text = numbered(window.text, window.first)
     if not said:
-        return window.text
-    gap = "\n" if window.text and not window.text.endswith("\n") else ""
-    return f"{window.text}{gap}[{'; '.join(said)}]"
+        return text
+    gap = "\n" if text and not text.endswith("\n") else ""
+    return f"{text}{gap}[{'; '.join(said)}]"
 
 
 def _range_notes(place: Place, window: Window) -> list[str]:

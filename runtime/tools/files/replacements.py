@@ -1,3 +1,4 @@
+<<<<<<< HEAD
 """Exact replacements in a text, all of them or none, and the change as it is shown. Pure.
 
 Says why one cannot be made. A model writes line feeds whatever the file has: the endings of the file decide.
@@ -7,117 +8,25 @@ import difflib
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+=======
+"""A change of a text as it is shown: both texts, or of long ones the part around the change. Pure."""
+
+from itertools import pairwise
+>>>>>>> b684840 (Let edits land that are near, show the place of the others, number the lines that are read)
 from pathlib import Path
 
-from runtime.tools.sandbox.paths import shorten
-from runtime.values.errors import ToolError
+from runtime.tools.line_numbers import numbered_lines
 from runtime.values.events import FileDiff
-
-_SHOWN_LINES = 12
-_SHOWN_PLACES = 8
-_LOOKED_AT = 5_000
-
-
-@dataclass(frozen=True, slots=True)
-class Edit:
-    """`old` becomes `new`. everywhere: at each place; else it must stand at one place only."""
-
-    old: str
-    new: str
-    everywhere: bool = False
-
-
-def replace_all(text: str, edits: Sequence[Edit]) -> tuple[str, int]:
-    """The text after all edits, in order, and how many places changed. Raises ToolError that names one."""
-    uniform = "\r\n" in text and "\n" not in text.replace("\r\n", "")
-    made = text.replace("\r\n", "\n") if uniform else text
-    places = 0
-    for number, edit in enumerate(edits, 1):
-        where = f"edit {number} of {len(edits)}: " if len(edits) > 1 else ""
-        made, count = _one(made, edit, where)
-        places += count
-    return (made.replace("\n", "\r\n") if uniform else made), places
-
-
-def like(text: str, old: str) -> str:
-    """`text` with the line endings of `old`, where those are all CRLF and the text has none."""
-    uniform = "\r\n" in old and "\n" not in old.replace("\r\n", "")
-    return text.replace("\n", "\r\n") if uniform and "\r\n" not in text else text
-
-
-def _one(text: str, edit: Edit, where: str) -> tuple[str, int]:
-    if not edit.old:
-        raise ToolError(f"{where}old is empty; give the text to replace, or use write_file for a new file")
-    if edit.old == edit.new:
-        raise ToolError(f"{where}old and new are the same")
-    for old, new in _spellings(edit):
-        count = text.count(old)
-        if count == 1 or (count and edit.everywhere):
-            return text.replace(old, new), count
-        if count:
-            raise ToolError(where + _ambiguous(text, old, count))
-    return _whatever_ends_lines(text, edit, where)
-
-
-def _spellings(edit: Edit) -> list[tuple[str, str]]:
-    """As given, then with the other line endings: a file may have both kinds."""
-    plain = edit.old.replace("\r\n", "\n"), edit.new.replace("\r\n", "\n")
-    dos = plain[0].replace("\n", "\r\n"), plain[1].replace("\n", "\r\n")
-    return list(dict.fromkeys([(edit.old, edit.new), plain, dos]))
-
-
-def _whatever_ends_lines(text: str, edit: Edit, where: str) -> tuple[str, int]:
-    """The same for a piece of the file with both kinds of endings; its first is that of the new text."""
-    old, new = (given.replace("\r\n", "\n") for given in (edit.old, edit.new))
-    expression = re.compile("\r?\n".join(map(re.escape, old.split("\n"))))
-    count = len(expression.findall(text)) if "\r\n" in text and "\n" in old else 0
-    if not count:
-        raise ToolError(where + _missing(text, edit))
-    if count > 1 and not edit.everywhere:
-        raise ToolError(f"{where}old stands at {count} places; give more of the text around it, or set all")
-
-    def filled(found: re.Match[str]) -> str:
-        return new.replace("\n", "\r\n") if found[0].partition("\n")[0].endswith("\r") else new
-
-    return expression.sub(filled, text), count
-
-
-def _ambiguous(text: str, old: str, count: int) -> str:
-    lines, at = [], -1
-    for _ in range(min(count, _SHOWN_PLACES)):
-        at = text.index(old, at + 1 if at < 0 else at + len(old))
-        lines.append(str(text.count("\n", 0, at) + 1))
-    more = ", …" if count > _SHOWN_PLACES else ""
-    return (
-        f"old stands at {count} places (lines {', '.join(lines)}{more}); give more of the text around it, "
-        "or set all"
-    )
-
-
-def _missing(text: str, edit: Edit) -> str:
-    """What is nearest: the new text, the old one with other spaces, or a line like its first."""
-    if edit.new and edit.new in text:
-        return "old does not stand in the file, and new does: this edit seems to be made already"
-    lines = text.splitlines()
-    wanted = [line.strip() for line in edit.old.strip().splitlines()]
-    stripped = [line.strip() for line in lines]
-    for at in range(len(lines) - len(wanted) + 1):
-        if wanted and stripped[at : at + len(wanted)] == wanted:
-            shown = "\n".join(lines[at : at + min(len(wanted), _SHOWN_LINES)])
-            return f"old differs from the file in its spaces; lines {at + 1}-{at + len(wanted)} are:\n{shown}"
-    first = max(wanted, key=len, default="")
-    near = difflib.get_close_matches(first, stripped[:_LOOKED_AT], n=1, cutoff=0.7) if first else []
-    if near:
-        at = stripped.index(near[0])
-        return f"old does not stand in the file; line {at + 1} is near: {shorten(lines[at], 300)}"
-    return "old does not stand in the file; read it again and give the text exactly as it is"
-
 
 WHOLE = 64_000
 """Both texts together up to this many characters are shown whole."""
 MOST = 400_000
 """A change that takes more characters than this is not shown."""
 _AROUND = 20
+_NEAR = 3
+_MOST_CHANGES = 500
+_SHOWN, _LONGEST = 60, 200
+"""Changed lines that a model is shown after its edit, and characters of one."""
 
 
 def file_diff(path: Path, old: str | None, new: str) -> tuple[FileDiff, ...]:
@@ -132,10 +41,83 @@ def file_diff(path: Path, old: str | None, new: str) -> tuple[FileDiff, ...]:
 
 
 def line_counts(old: str, new: str) -> tuple[int, int]:
-    """(lines that came, lines that went), outside the beginning and end that both texts share."""
-    before, after = old.splitlines(), new.splitlines()
+    """(lines that came, lines that went)."""
+    changes = _changes(_lines(old), _lines(new))
+    return sum(d - c for _, _, c, d in changes), sum(b - a for a, b, _, _ in changes)
+
+
+def changed_lines(old: str, new: str) -> str:
+    """The changed lines of the new text with three around them, numbered; `…` for what lies between."""
+    after = _lines(new)
+    blocks: list[tuple[int, int]] = []
+    for _, _, start, end in _changes(_lines(old), after):
+        first, last = max(0, start - _NEAR), min(len(after), end + _NEAR)
+        if blocks and first <= blocks[-1][1]:
+            blocks[-1] = (blocks[-1][0], last)
+        else:
+            blocks.append((first, last))
+    shown: list[str] = []
+    for first, last in blocks:
+        shown += ["…"] * bool(shown) + numbered_lines([*after, ""], first, last)
+    kept = [row if len(row) <= _LONGEST else f"{row[:_LONGEST]}…" for row in shown[:_SHOWN]]
+    return "\n".join([*kept, *["…"] * (len(shown) > _SHOWN)])
+
+
+def _changes(before: list[str], after: list[str]) -> list[tuple[int, int, int, int]]:
+    """Each run of lines that differs: (from, to) in the old text and in the new one."""
     head, tail = _shared(before, after)
-    return len(after) - head - tail, len(before) - head - tail
+    old, new = before[head : len(before) - tail], after[head : len(after) - tail]
+    runs = list[list[int]]()
+    for a, c in _matches(old, new):
+        if not runs or (a, c) != (runs[-1][1], runs[-1][3]):
+            runs.append([a, a, c, c])
+        runs[-1][1], runs[-1][3] = a + 1, c + 1
+    # What lies between two runs of equal lines is a change.
+    edges = [[0, 0, 0, 0], *runs, [len(old), 0, len(new), 0]]
+    found = [(one[1], other[0], one[3], other[2]) for one, other in pairwise(edges)]
+    return [(a + head, b + head, c + head, d + head) for a, b, c, d in found if a < b or c < d]
+
+
+def _matches(old: list[str], new: list[str]) -> list[tuple[int, int]]:
+    """The lines that stay, (index in the old text, in the new one), by Myers' O(ND) difference.
+
+    Where more than _MOST_CHANGES lines differ none stays: nobody counts those.
+    """
+    numbers: dict[str, int] = {}
+    a, b = ([numbers.setdefault(line, len(numbers)) for line in lines] for lines in (old, new))
+    reached, trail = {1: 0}, list[dict[int, int]]()
+    for changes in range(min(len(a) + len(b), _MOST_CHANGES) + 1):
+        trail.append(dict(reached))
+        for k in range(-changes, changes + 1, 2):
+            down = k == -changes or (k != changes and reached[k - 1] < reached[k + 1])
+            x = reached[k + 1] if down else reached[k - 1] + 1
+            while x < len(a) and 0 <= x - k < len(b) and a[x] == b[x - k]:
+                x += 1
+            reached[k] = x
+            if x >= len(a) and x - k >= len(b):
+                return _back(trail, len(a), len(b))
+    return []
+
+
+def _back(trail: list[dict[int, int]], x: int, y: int) -> list[tuple[int, int]]:
+    """Along the way by which the ends were reached."""
+    found: list[tuple[int, int]] = []
+    for changes in range(len(trail) - 1, -1, -1):
+        reached, k = trail[changes], x - y
+        down = k == -changes or (k != changes and reached.get(k - 1, -1) < reached.get(k + 1, -1))
+        before = k + 1 if down else k - 1
+        start = reached[before] if changes else 0
+        stop = start if down or not changes else start + 1
+        while x > stop and y > stop - k:
+            x, y = x - 1, y - 1
+            found.append((x, y))
+        x, y = start, start - before if changes else 0
+    return found[::-1]
+
+
+def _lines(text: str) -> list[str]:
+    """As every tool counts them: a line ends at `\\n`, and what stands behind the last one is none."""
+    return text.replace("\r\n", "\n").removesuffix("\n").split("\n") if text else []
 
 
 def _changed_part(old: str, new: str) -> tuple[str, str]:

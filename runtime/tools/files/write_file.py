@@ -6,14 +6,16 @@ from dataclasses import replace
 from runtime.ports import ToolContext, ToolOutcome, ToolRequest, ToolView
 from runtime.tools.arguments import Arguments, Parameter, check, tool_spec
 from runtime.tools.files.change_file import Before, editor_path, look, put
-from runtime.tools.files.replacements import file_diff, like
+from runtime.tools.files.encoding import like
+from runtime.tools.files.replacements import file_diff
 from runtime.tools.sandbox.path_requests import path_request, path_view
-from runtime.tools.sandbox.paths import shorten
+from runtime.tools.sandbox.paths import in_thread, shorten
+from runtime.tools.syntax import broken
 from runtime.values.events import FileDiff, ToolKind
 
 _PARAMETERS = (
-    Parameter("path", "string", required=True),
-    Parameter("content", "string", "The whole text.", required=True),
+    Parameter("path", "string", required=True, example="src/app.py"),
+    Parameter("content", "string", required=True),
 )
 
 
@@ -49,7 +51,9 @@ class WriteFile:
         if not changes:
             return ToolOutcome(f"{shown} has this text already ({size}); nothing changed.")
         done = "Created" if before.text is None else "Overwrote"
-        return ToolOutcome(f"{done} {shown}, {size}.", diffs=_diff(before, text, context))
+        wrong = await in_thread(lambda _: broken(before.place.shown, before.text, text))
+        said = f"{done} {shown}, {size}." + (f"\n[the file is broken: {wrong}]" if wrong else "")
+        return ToolOutcome(said, diffs=_diff(before, text, context))
 
 
 async def _prepared(given: Arguments, context: ToolContext) -> tuple[Before, str]:

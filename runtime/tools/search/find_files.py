@@ -23,7 +23,7 @@ _SECONDS = 20.0
 _MAX_PATTERN = 1000
 
 _PARAMETERS = (
-    Parameter("pattern", "string", "Glob, e.g. *.py or src/**/*.ts.", required=True),
+    Parameter("pattern", "string", "Glob, e.g. *.py or src/**/*.ts.", required=True, example="*.py"),
     Parameter("path", "string", "Default: the working folder."),
 )
 

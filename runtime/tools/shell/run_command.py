@@ -39,7 +39,7 @@ _MAX_COMMAND = 100_000
 _RELEASE = 0.5
 
 _PARAMETERS = (
-    Parameter("command", "string", required=True),
+    Parameter("command", "string", required=True, example="make test"),
     Parameter("cwd", "string"),
     Parameter("timeout", "integer", f"Seconds. Default: {_SECONDS}.", minimum=1, maximum=_MOST_SECONDS),
 )

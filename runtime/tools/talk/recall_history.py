@@ -18,8 +18,8 @@ SNIPPET = 400
 
 _PARAMETERS = (
     Parameter("query", "string", "Words to look for."),
-    Parameter("turn", "integer", "Its number.", minimum=1),
-    Parameter("offset", "integer", "Characters to skip in the turn.", minimum=0),
+    Parameter("turn", "integer", minimum=1),
+    Parameter("offset", "integer", "Characters to skip.", minimum=0),
 )
 
 

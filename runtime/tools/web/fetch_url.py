@@ -141,7 +141,7 @@ MAX_TEXT = 200_000
 _TEXT_KINDS = ("text/", "application/json", "application/xml", "application/javascript", "application/toml")
 _TEXT_ENDS = ("+json", "+xml", "yaml", "/x-ndjson", "/ecmascript", "/x-sh")
 
-_PARAMETERS = (Parameter("url", "string", required=True),)
+_PARAMETERS = (Parameter("url", "string", required=True, example="https://example.org/"),)
 
 
 class FetchUrl:

@@ -66,7 +66,7 @@ async def test_b022_a_call_that_fails_has_its_row_beside_the_one_that_works(home
             assert turn.stop == "end_turn"
             assert [shown["status"] for shown in turn.calls] == ["completed", "failed"]
         results = results_of(rows_of(server))
-        assert results["g1"] == "print(1)"
+        assert results["g1"] == "1|print(1)"
         assert results["b1"] == turn.calls[1]["content"][0]["content"]["text"] != ""
 
 
@@ -80,7 +80,7 @@ async def test_b023_both_results_of_parallel_calls_are_stored(home: Home) -> Non
             await talk.turn("Run both flows.")
         async with home.resumed(talk):
             assert (await talk.turn("And?")).stop == "end_turn"
-        assert results_of(rows_of(server)) == {"call_a": "flow a", "call_b": "flow b"}
+        assert results_of(rows_of(server)) == {"call_a": "1|flow a", "call_b": "1|flow b"}
 
 
 async def test_b024_a_kill_while_tools_run_leaves_calls_that_are_closed(home: Home) -> None:

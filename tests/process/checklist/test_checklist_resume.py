@@ -91,7 +91,7 @@ async def test_more_folders_are_open_to_the_tools_as_long_as_they_are_given(home
         await greet(agent)
         params = {"cwd": str(home.work), "mcpServers": [], "additionalDirectories": [str(other)]}
         talk = Talk(agent, (await agent.call("session/new", params))["sessionId"], home.work)
-        assert await content_of(talk, "read") == ("completed", "from the other folder")
+        assert await content_of(talk, "read") == ("completed", "1|from the other folder")
         entry = (await agent.call("session/list", {}))["sessions"][0]
         assert entry["additionalDirectories"] == [str(other)]
         await talk.load(agent)
@@ -100,7 +100,7 @@ async def test_more_folders_are_open_to_the_tools_as_long_as_they_are_given(home
     async with home.start() as agent:
         await greet(agent)
         await resumed(agent, talk, additionalDirectories=[str(other)])
-        assert await content_of(talk, "read") == ("completed", "from the other folder")
+        assert await content_of(talk, "read") == ("completed", "1|from the other folder")
     async with home.start() as agent:
         await greet(agent)
         entry = (await agent.call("session/list", {}))["sessions"][0]

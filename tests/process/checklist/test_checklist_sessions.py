@@ -82,7 +82,7 @@ async def test_two_sessions_at_once_in_different_folders(home: Home) -> None:
         for talk, request_id in zip(talks, asked, strict=True):
             turn = await talk.end_of(request_id)
             assert turn.text == f"who are you, {talk.cwd.name}?"
-            assert turn.calls[0]["content"][0]["content"]["text"] == f"I am {talk.cwd.name}"
+            assert turn.calls[0]["content"][0]["content"]["text"] == f"1|I am {talk.cwd.name}"
         page = await agent.call("session/list", {"cwd": str(folders[1])})
         assert [entry["sessionId"] for entry in page["sessions"]] == [talks[1].session_id]
 
@@ -110,7 +110,7 @@ async def test_a_client_without_files_terminal_and_forms_is_never_asked_for_them
         await talk.agent.call("session/set_mode", {"sessionId": talk.session_id, "modeId": "yolo"})
         turn = await talk.turn("read")
         texts = [shown["content"][0]["content"]["text"] for shown in turn.calls]
-    assert texts[0] == "from the disk"
+    assert texts[0] == "1|from the disk"
     assert texts[1].startswith("ran\n")
     assert texts[2].startswith("There is no tool named 'ask_user'.")
 
@@ -130,7 +130,7 @@ async def test_a_client_with_files_is_asked_and_the_disk_stands_in_for_its_error
     async with home.talk(READS_FILES, handlers={"fs/read_text_file": read}) as talk:
         turn = await talk.turn("read")
         texts = [shown["content"][0]["content"]["text"] for shown in turn.calls]
-        assert texts == ["unsaved", *["from the disk"] * 3]
+        assert texts == ["1|unsaved", *["1|from the disk"] * 3]
 
 
 FORMS: list[tuple[str, Json, list[str]]] = [

@@ -194,7 +194,7 @@ async def test_lone_surrogates_become_replacement_characters(home: Home) -> None
     async with home.talk(READS_FILES, handlers={"fs/read_text_file": buffer}) as talk:
         turn = await talk.turn("look")
         read, listed = (shown["content"][0]["content"]["text"] for shown in turn.calls)
-        assert read == "in the \ufffd editor"
+        assert read == "1|in the \ufffd editor"
         assert "bad" in listed
         line = (
             b'{"jsonrpc":"2.0","id":9,"method":"session/prompt","params":{"sessionId":"%b","prompt":[%b]}}\n'

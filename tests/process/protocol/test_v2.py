@@ -72,7 +72,7 @@ async def test_the_answer_comes_first_and_the_turn_as_updates(home: Home) -> Non
     assert {update["messageId"] for update in turn.of("agent_message_chunk")} != {turn.message_id}
     (read,) = turn.calls
     assert (read["kind"], read["name"], read["status"]) == ("read", "read_file", "completed")
-    assert read["content"] == [{"type": "content", "content": text_block("one\ntwo\nthree\n")}]
+    assert read["content"] == [{"type": "content", "content": text_block("1|one\n2|two\n3|three\n")}]
 
 
 async def test_a_plan_is_told_with_an_id(home: Home) -> None:

@@ -49,7 +49,14 @@ async def test_list_shows_the_sessions_of_a_folder_newest_first(home: Home) -> N
 async def test_show_prints_the_transcript_with_its_trims(home: Home) -> None:
     talk = await talked(home)
     text = wholeturn(home, "sessions", "show", talk.session_id).stdout
-    for part in ("> read a.txt", "(hm)", "I look", "* Read a.txt: completed", "    line 3", "28 more lines"):
+    for part in (
+        "> read a.txt",
+        "(hm)",
+        "I look",
+        "* Read a.txt: completed",
+        "    4|line 3",
+        "28 more lines",
+    ):
         assert part in text
     assert text.count("left the model's view here") == 2
     assert text.index("── turn 3") > text.index("the model sees the conversation from here on")

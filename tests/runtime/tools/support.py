@@ -117,6 +117,12 @@ async def text_of(tool: Tool, where: ToolContext, **arguments: object) -> str:
     return (await tool.run(arguments, where)).text
 
 
+def counted(content: str, first: int = 1) -> str:
+    """A file's lines as `read_file` shows them."""
+    lines = content.replace("\n", "\n\0").split("\0")
+    return "".join(f"{number}|{line}" for number, line in enumerate(lines, first) if line)
+
+
 def body(text: str) -> Sequence[str]:
     """The lines of a result without its bracketed last one."""
     return [line for line in text.split("\n") if not line.startswith("[")]

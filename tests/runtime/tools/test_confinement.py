@@ -215,7 +215,7 @@ async def test_a_folder_that_is_swapped_for_a_link_all_the_time(tmp_path):
                 except ToolError:
                     seen.add("refused")
     assert SENTINEL not in "".join(seen)
-    assert {"refused", "harmless", "Created"} <= seen
+    assert {"refused", "1|harmless", "Created"} <= seen
     assert snapshot(outside) == before
 
 
@@ -273,4 +273,4 @@ async def test_what_was_judged_is_what_runs(tmp_path):
     (tmp_path / "link.txt").symlink_to("plain.txt")
     request = await ReadFile().request({"path": "link.txt"}, context(tmp_path))
     outcome = await ReadFile().run({"path": "link.txt"}, replace(context(tmp_path), judged=request.paths))
-    assert outcome.text == "plain\n"
+    assert outcome.text == "1|plain\n"

@@ -1,4 +1,4 @@
-"""read_file: text as it is, ranges, encodings, the editor's buffers, and what it refuses."""
+"""read_file: text with its line numbers, ranges, encodings, the editor's buffers, and what it refuses."""
 
 import json
 import os
@@ -11,7 +11,7 @@ from runtime.tools.files.read_file import ReadFile
 from runtime.tools.sandbox.roots import locate
 from runtime.values.errors import ToolError
 from runtime.values.events import Location
-from tests.runtime.tools.support import Editor, context, text_of, write, write_sparse
+from tests.runtime.tools.support import Editor, context, counted, text_of, write, write_sparse
 
 TOOL = ReadFile()
 
@@ -20,20 +20,20 @@ TOOL = ReadFile()
     "content",
     ["a\nb\n", "no newline at the end", "dos\r\nlines\r\n", "ünï → 漢 🎉\n", "\n", "a\n\n\nb", "\x1b[1m x\n"],
 )
-async def test_whole_file_is_given_as_it_is(tmp_path, content):
+async def test_whole_file_is_given_line_by_line(tmp_path, content):
     write(tmp_path, {"f": content})
-    assert await text_of(TOOL, context(tmp_path), path="f") == content
+    assert await text_of(TOOL, context(tmp_path), path="f") == counted(content)
 
 
 @pytest.mark.parametrize(
     ("arguments", "expected"),
     [
-        ({"line": 2}, "two\nthree\nfour\n[lines 2-4 of 4]"),
-        ({"limit": 2}, "one\ntwo\n[lines 1-2 of 4; read on with line=3]"),
-        ({"line": 2, "limit": 1}, "two\n[lines 2-2 of 4; read on with line=3]"),
-        ({"line": 4, "limit": 10}, "four\n[lines 4-4 of 4]"),
-        ({"line": 1, "limit": 4}, "one\ntwo\nthree\nfour\n"),
-        ({"line": 1.0, "limit": None}, "one\ntwo\nthree\nfour\n"),
+        ({"line": 2}, "2|two\n3|three\n4|four\n[lines 2-4 of 4]"),
+        ({"limit": 2}, "1|one\n2|two\n[lines 1-2 of 4; read on with line=3]"),
+        ({"line": 2, "limit": 1}, "2|two\n[lines 2-2 of 4; read on with line=3]"),
+        ({"line": 4, "limit": 10}, "4|four\n[lines 4-4 of 4]"),
+        ({"line": 1, "limit": 4}, "1|one\n2|two\n3|three\n4|four\n"),
+        ({"line": 1.0, "limit": None}, "1|one\n2|two\n3|three\n4|four\n"),
     ],
 )
 async def test_ranges(tmp_path, arguments, expected):
@@ -65,14 +65,16 @@ async def test_past_the_end(tmp_path):
 async def test_encodings(tmp_path, data, text, note):
     write(tmp_path, {"f": data})
     given = await text_of(TOOL, context(tmp_path), path="f")
-    assert given.startswith(text)
-    assert note in given[len(text) :]
+    assert given.startswith(f"1|{text}")
+    assert note in given[len(text) + 2 :]
 
 
 async def test_damage_behind_the_sample_is_said(tmp_path):
     write(tmp_path, {"f": b"a\n" * 70_000 + b"\xff\0end\n"})
     given = await text_of(TOOL, context(tmp_path), path="f", line=70_001)
-    assert given.startswith("\ufffd\ufffdend\n[lines 70001-70001 of 70001; some bytes are not valid text")
+    assert given.startswith(
+        "70001|\ufffd\ufffdend\n[lines 70001-70001 of 70001; some bytes are not valid text"
+    )
 
 
 @pytest.mark.parametrize("data", [b"\x89PNG\r\n\x1a\n\0\0\0", b"\x01\x02\x03\x04\x05abc", b"text\0more"])
@@ -88,15 +90,15 @@ async def test_unsaved_buffer_wins_and_a_new_one_needs_no_file(tmp_path):
     write(tmp_path, {"f": "saved"})
     editor = Editor({tmp_path / "f": "unsaved", tmp_path / "new": "never saved"})
     where = context(tmp_path, client=editor)
-    assert await text_of(TOOL, where, path="f") == "unsaved"
-    assert await text_of(TOOL, where, path="new") == "never saved"
+    assert await text_of(TOOL, where, path="f") == "1|unsaved"
+    assert await text_of(TOOL, where, path="new") == "1|never saved"
 
 
 async def test_editor_is_asked_under_its_own_spelling_of_the_folder(tmp_path):
     write(tmp_path, {"real/sub/f": "saved"})
     (tmp_path / "link").symlink_to("real")
     editor = Editor({tmp_path / "link/sub/f": "unsaved"})
-    assert await text_of(TOOL, context(tmp_path / "link", client=editor), path="sub/f") == "unsaved"
+    assert await text_of(TOOL, context(tmp_path / "link", client=editor), path="sub/f") == "1|unsaved"
 
 
 async def test_editor_is_never_asked_for_what_is_outside_or_special(tmp_path):
@@ -133,19 +135,19 @@ async def test_large_file_is_cut_at_a_line_and_says_how_to_go_on(tmp_path):
     write(tmp_path, {"f": line * 30_000})
     given = await text_of(TOOL, context(tmp_path), path="f")
     whole = line_ranges.MAX_TEXT // 100
-    assert given == line * whole + f"[lines 1-{whole} of 30000; read on with line={whole + 1}]"
+    assert given == counted(line * whole) + f"[lines 1-{whole} of 30000; read on with line={whole + 1}]"
 
 
 async def test_range_far_in_a_huge_sparse_file_streams(tmp_path):
     write_sparse(tmp_path / "f", b"text\n" * 20_000, 1 << 33)
     given = await text_of(TOOL, context(tmp_path), path="f", line=19_999, limit=1)
-    assert given == "text\n[lines 19999-19999; read on with line=20000]"
+    assert given == "19999|text\n[lines 19999-19999; read on with line=20000]"
 
 
 async def test_huge_line_is_cut_and_said(tmp_path):
     write(tmp_path, {"f": "x" * 3_000_000 + "\nnext\n", "g": "x" * 3_000_000})
     given = await text_of(TOOL, context(tmp_path), path="f")
-    assert given.startswith("x" * 1000)
+    assert given.startswith("1|" + "x" * 1000)
     assert "line 1 is longer than 2,097,152 characters and was cut" in given[-300:]
     assert given.endswith("lines 1-1 of 2; read on with line=2]")
     assert len(given) < line_ranges.MAX_TEXT + 300
@@ -155,8 +157,8 @@ async def test_huge_line_is_cut_and_said(tmp_path):
 async def test_unicode_and_odd_names(tmp_path):
     write(tmp_path, {"ünïcode 漢.txt": "u", "new\nline": "n", " lead": "l"})
     where = context(tmp_path)
-    assert await text_of(TOOL, where, path="ünïcode 漢.txt") == "u"
-    assert await text_of(TOOL, where, path="new\nline") == "n"
+    assert await text_of(TOOL, where, path="ünïcode 漢.txt") == "1|u"
+    assert await text_of(TOOL, where, path="new\nline") == "1|n"
     assert TOOL.view({"path": "new\nline"}, where).title == 'Read "new\\nline"'
 
 
