@@ -6,14 +6,14 @@ from dataclasses import replace
 
 from runtime.ports import ToolContext, ToolOutcome, ToolRequest, ToolView
 from runtime.tools.arguments import Arguments, Parameter, check, tool_spec, wrong_call
-from runtime.tools.edits.misses import Miss
-from runtime.tools.edits.readings import without_escapes
-from runtime.tools.edits.replacing import Edit, Replaced, replace_all
+from runtime.tools.edits.apply_edits import Edit, Replaced, replace_all
+from runtime.tools.edits.edit_errors import Miss
+from runtime.tools.edits.edit_variants import without_escapes
 from runtime.tools.files.change_file import Before, editor_path, look, put
-from runtime.tools.files.replacements import changed_lines, file_diff, line_counts
+from runtime.tools.files.line_diff import changed_lines, file_diff, line_counts
+from runtime.tools.files.syntax import broken
 from runtime.tools.sandbox.path_requests import missing, path_request, path_view
 from runtime.tools.sandbox.paths import in_thread, shorten
-from runtime.tools.syntax import broken
 from runtime.values.errors import ToolError
 from runtime.values.events import ToolKind
 

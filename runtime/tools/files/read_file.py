@@ -9,10 +9,10 @@ from pathlib import Path
 
 from runtime.ports import ToolContext, ToolOutcome, ToolRequest, ToolView
 from runtime.tools.arguments import Arguments, Parameter, check, tool_spec
+from runtime.tools.edits.line_numbers import numbered
 from runtime.tools.files import line_ranges
 from runtime.tools.files.change_file import editor_text
 from runtime.tools.files.line_ranges import Window, take
-from runtime.tools.line_numbers import numbered
 from runtime.tools.sandbox.path_requests import look, missing, path_request
 from runtime.tools.sandbox.paths import in_thread, lexical, shorten, shown
 from runtime.tools.sandbox.roots import Place, locate

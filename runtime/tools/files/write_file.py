@@ -7,10 +7,10 @@ from runtime.ports import ToolContext, ToolOutcome, ToolRequest, ToolView
 from runtime.tools.arguments import Arguments, Parameter, check, tool_spec
 from runtime.tools.files.change_file import Before, editor_path, look, put
 from runtime.tools.files.encoding import like
-from runtime.tools.files.replacements import file_diff
+from runtime.tools.files.line_diff import file_diff
+from runtime.tools.files.syntax import broken
 from runtime.tools.sandbox.path_requests import path_request, path_view
 from runtime.tools.sandbox.paths import in_thread, shorten
-from runtime.tools.syntax import broken
 from runtime.values.events import FileDiff, ToolKind
 
 _PARAMETERS = (

@@ -18,7 +18,7 @@ from pathlib import Path
 
 import trio
 
-from runtime.tools.pipes import rest_of
+from runtime.tools.unread_output import rest_of
 from runtime.values.errors import ToolError
 
 MAX_FILE = 16 * 1024 * 1024

@@ -17,8 +17,8 @@ from signal import SIGTERM, Signals
 import trio
 
 from runtime.ports import ExitStatus
-from runtime.tools.pipes import rest_of
 from runtime.tools.shell.leftover_processes import MARK, kill_group, kill_left
+from runtime.tools.unread_output import rest_of
 from runtime.values.errors import ToolError
 
 _ESCAPES = re.compile(

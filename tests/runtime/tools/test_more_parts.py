@@ -7,7 +7,7 @@ import pytest
 
 from runtime.tools import catalog
 from runtime.tools.arguments import Parameter, ToolSettings, check, tool_spec
-from runtime.tools.files.replacements import MOST, file_diff, line_counts
+from runtime.tools.files.line_diff import MOST, file_diff, line_counts
 from runtime.tools.sandbox.ignore_files import rule, translate
 from runtime.tools.shell.run_command import RunCommand
 from runtime.tools.shell.shell import Tail, readable

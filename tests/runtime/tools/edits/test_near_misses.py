@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from runtime.tools.edits.replacing import Edit, replace_all
+from runtime.tools.edits.apply_edits import Edit, replace_all
 from runtime.values.errors import ToolError
 from tests.runtime.tools.support import counted
 

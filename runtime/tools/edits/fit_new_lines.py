@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 
-from runtime.tools.edits.indents import Indents, lead, usual_step
-from runtime.tools.edits.likeness import Level
-from runtime.tools.edits.spelling import Spelling
+from runtime.tools.edits.indentation import Indents, lead, usual_step
+from runtime.tools.edits.match_levels import Level
+from runtime.tools.edits.quotes_and_escapes import Spelling
 
 
 @dataclass(frozen=True, slots=True)

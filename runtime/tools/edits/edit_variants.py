@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from runtime.tools.edits.likeness import QUOTES
-from runtime.tools.line_numbers import rising, without_numbers
+from runtime.tools.edits.line_numbers import rising, without_numbers
+from runtime.tools.edits.match_levels import QUOTES
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,21 +1,9 @@
-<<<<<<< HEAD
-"""Exact replacements in a text, all of them or none, and the change as it is shown. Pure.
-
-Says why one cannot be made. A model writes line feeds whatever the file has: the endings of the file decide.
-"""
-
-import difflib
-import re
-from collections.abc import Sequence
-from dataclasses import dataclass
-=======
 """A change of a text as it is shown: both texts, or of long ones the part around the change. Pure."""
 
 from itertools import pairwise
->>>>>>> b684840 (Let edits land that are near, show the place of the others, number the lines that are read)
 from pathlib import Path
 
-from runtime.tools.line_numbers import numbered_lines
+from runtime.tools.edits.line_numbers import numbered_lines
 from runtime.values.events import FileDiff
 
 WHOLE = 64_000

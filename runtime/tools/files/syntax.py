@@ -16,7 +16,7 @@ _CHECKS = {
     ".yaml": "yaml",
     ".yml": "yaml",
 }
-_MODULE = "runtime.tools.syntax_checks"
+_MODULE = "runtime.tools.files.syntax_checks"
 _MOST = 200_000
 """Characters of the largest text that is looked at."""
 _WITH_COMMENTS = ("tsconfig", "jsconfig", "devcontainer", "settings", "launch", "tasks", "extensions")

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import accumulate
 
-from runtime.tools.edits.indents import usual_step
-from runtime.tools.edits.likeness import ONE_FOR_ONE, Level
-from runtime.tools.edits.splicing import Place
+from runtime.tools.edits.fit_new_lines import Place
+from runtime.tools.edits.indentation import usual_step
+from runtime.tools.edits.match_levels import ONE_FOR_ONE, Level
 
 
 @dataclass

@@ -5,7 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from runtime.tools.line_numbers import numbered_lines
+from runtime.tools.edits.line_numbers import numbered_lines
 from runtime.tools.sandbox.paths import shorten
 from runtime.values.errors import ToolError
 

@@ -7,11 +7,11 @@ nothing else, is taken when it is the only one: the level of likeness that finds
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from runtime.tools.edits.finding import Text, line_places, meant, places_of, text_of
-from runtime.tools.edits.likeness import IN_LINE, INDENTATION, LEVELS, ONE_FOR_ONE, Level
-from runtime.tools.edits.misses import Miss, ambiguous, missing, unclear
-from runtime.tools.edits.readings import Reading, readings
-from runtime.tools.edits.splicing import Line, Place, splice
+from runtime.tools.edits.edit_errors import Miss, ambiguous, missing, unclear
+from runtime.tools.edits.edit_variants import Reading, readings
+from runtime.tools.edits.fit_new_lines import Line, Place, splice
+from runtime.tools.edits.locate_text import Text, line_places, meant, places_of, text_of
+from runtime.tools.edits.match_levels import IN_LINE, INDENTATION, LEVELS, ONE_FOR_ONE, Level
 from runtime.values.errors import ToolError
 
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from difflib import SequenceMatcher
 from itertools import groupby
 
-from runtime.tools.edits.likeness import ENTITIES, QUOTES, UNSEEN, Level, Unit
+from runtime.tools.edits.match_levels import ENTITIES, QUOTES, UNSEEN, Level, Unit
 
 _TOKEN = re.compile(rf"[{UNSEEN}]*(?:\\+.?|&#?\w+;|\.\.\.|\s+|\w+|.)|[{UNSEEN}]+", re.DOTALL)
 _ESCAPED = re.compile(r"(\\+)(.?)", re.DOTALL)

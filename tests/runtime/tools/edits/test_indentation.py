@@ -2,7 +2,7 @@
 
 import pytest
 
-from runtime.tools.edits.indents import Indents, usual_step
+from runtime.tools.edits.indentation import Indents, usual_step
 
 TWO, FOUR, EIGHT = "  ", "    ", "        "
 
