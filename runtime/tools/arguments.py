@@ -3,7 +3,7 @@
 Unknown names are refused, not ignored: a model that says `offset` where the tool says `line` must hear
 of it instead of getting another answer than it asked for, and sees an example of a right call. null, and ""
 or [] for what is optional, mean "not given". A whole number may come as 3 or 3.0. A list holds objects, each
-by a table of its own. What can be read in one way only was put right before, see `runtime.session.tool_calls`.
+by a table of its own.
 """
 
 import json

@@ -1,7 +1,7 @@
-"""Whether a changed file can still be read by what reads such files: checks that cost nothing to have, by the
-ending of a name. A check's module is imported when the first such file is changed. Pure.
+"""Whether a changed file can still be read by what reads such files, by the ending of its name. Pure.
 
-Only what was in order before is spoken of: a file in a dialect of its own is not called broken.
+The module with the checks is imported when the first such file is changed. Only what was in order before is
+spoken of: a file in a dialect of its own is not called broken.
 """
 
 from collections.abc import Callable
