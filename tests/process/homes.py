@@ -7,10 +7,13 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import trio
+
 from tests.support.acp_schema import Edition
-from tests.support.wire import Agent, Handler, start_agent
+from tests.support.wire import PATIENCE, Agent, Handler, start_agent
 from tests.support.wire_order import Json
 from tests.support.wire_talk import Talk, greet
+from tests.warm import Forker, cleared_away, output_of
 
 SETTINGS = """\
 [agents.default]
@@ -30,10 +33,13 @@ KEPT = ("PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "COVERAGE_PROCESS_START", "P
 
 
 class Home:
-    """Everything below one folder. `work`: of the sessions. `spawn`: where the editor starts the server."""
+    """Everything below one folder. `work`: of the sessions. `spawn`: where the editor starts the server.
+    forker: what servers and commands are copied from, for tests that start very many.
+    """
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, forker: Forker | None = None) -> None:
         self.root = root
+        self.forker = forker
         self.work = root / "work"
         self.spawn = root / "spawn"
         self.data = root / "data"
@@ -98,8 +104,30 @@ class Home:
             handlers=handlers,
             trim_exception=trim_exception,
             edition=edition,
+            forker=self.forker,
         ) as agent:
             yield agent
+
+    async def command(self, *arguments: str) -> tuple[int, str]:
+        """A command that runs in `work` to its end: its exit status, and what it says."""
+        if self.forker is None:
+            done = await trio.run_process(
+                [sys.executable, "-m", "acp_server", *arguments],
+                cwd=self.work,
+                env=self.env,
+                capture_stdout=True,
+                capture_stderr=True,
+                check=False,
+            )
+            with self.log.open("ab") as log:
+                log.write(done.stderr)
+            return done.returncode, done.stdout.decode()
+        with self.log.open("ab") as log:
+            process = self.forker.start(
+                *arguments, cwd=self.work, env=self.env, stderr=log.fileno(), stdin=False
+            )
+        async with cleared_away(process):
+            return await output_of(process, PATIENCE)
 
     @asynccontextmanager
     async def talk(

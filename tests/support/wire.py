@@ -20,11 +20,13 @@ import trio
 from tests.support.acp_schema import Conformance, Edition, NonConformant
 from tests.support.wire_order import Json, Order
 from tests.support.wire_order_v2 import OrderV2
+from tests.warm import Forker, WarmProcess
 
 PATIENCE = 20.0
 """Seconds that any wait may take on a machine under load."""
 LONGEST_LINE = 10 * 1024 * 1024
 
+Process = trio.Process | WarmProcess
 Handler = Callable[[Json], Awaitable[object]]
 """Answers a call of the agent: params to result. Raise Refused for an error answer."""
 
@@ -123,7 +125,7 @@ class Inbox:
 class Agent:
     """One server process as its client sees it. `frames`: all that came, in order."""
 
-    def __init__(self, process: trio.Process, inbox: Inbox, log: Path) -> None:
+    def __init__(self, process: Process, inbox: Inbox, log: Path) -> None:
         self.process = process
         self.inbox = inbox
         self.frames = inbox.frames
@@ -253,21 +255,14 @@ async def start_agent(
     handlers: Mapping[str, Handler] | None = None,
     trim_exception: bool = True,
     edition: Edition = "schema-v1",
+    forker: Forker | None = None,
 ) -> AsyncIterator[Agent]:
     """Start a server; on leaving, end it as an editor does and check how it ended.
 
     A process that the test has seen end itself is not judged again. log: where its stderr goes, added to.
+    forker: copies a process instead; of the command only the arguments behind `-m acp_server` count.
     """
-    with log.open("ab") as stderr:
-        process = await trio.lowlevel.open_process(
-            list(command),
-            cwd=cwd,
-            env=dict(env),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=stderr,
-            start_new_session=True,
-        )
+    process = await _spawn(command, cwd, env, log, forker)
     agent = Agent(process, Inbox(trim_exception=trim_exception, edition=edition), log)
     try:
         async with trio.open_nursery() as nursery:
@@ -284,10 +279,28 @@ async def start_agent(
         await _clear_away(process)
 
 
-async def _clear_away(process: trio.Process) -> None:
+async def _spawn(
+    command: Sequence[str], cwd: Path, env: Mapping[str, str], log: Path, forker: Forker | None
+) -> Process:
+    with log.open("ab") as stderr:
+        if forker is not None:
+            return forker.start(*command[3:], cwd=cwd, env=env, stderr=stderr.fileno())
+        return await trio.lowlevel.open_process(
+            list(command),
+            cwd=cwd,
+            env=dict(env),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            start_new_session=True,
+        )
+
+
+async def _clear_away(process: Process) -> None:
     with trio.move_on_after(PATIENCE, shield=True):
         with contextlib.suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
+        process.kill()
         await process.wait()
         for stream in (process.stdin, process.stdout):
             if stream is not None:

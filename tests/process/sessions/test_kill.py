@@ -1,23 +1,26 @@
 """`kill -9` at random moments of a conversation with tools and trims. KILL_ROUNDS: how often, default 5.
 
 Each round is a new process: it loads what the last one left, all finished turns must be there, the next
-prompt must work (the scripted model refuses a call without its result), and then it is killed in turn.
-KILL_SEED repeats the moments of a run that failed.
+prompt must work (the scripted model refuses a call without its result). Then other processes look at the
+store or add to it, and end in order; the first one goes on, and is killed in turn. KILL_SEED repeats the
+moments of a run that failed. Two halves of the rounds may run side by side: `pytest -n 2 --dist load`.
 """
 
 import os
 import random
-import sys
 from dataclasses import dataclass, field
 
+import pytest
 import trio
 
 from tests.process.homes import Home, call, calls, says
+from tests.process.others import Others
 from tests.support.wire import Agent
 from tests.support.wire_order import FINAL, Json
 from tests.support.wire_talk import Talk, Turn, greet, of_kind, replayed_turns, text_of
 
 ROUNDS = int(os.environ.get("KILL_ROUNDS", "5"))
+HALVES = 2
 SEED = int(os.environ.get("KILL_SEED", "0")) or random.SystemRandom().randrange(1, 10**6)
 ROUNDS_A_SESSION = 25
 """Each round reads all that was said before, so a session may not grow for ever."""
@@ -53,6 +56,8 @@ def prepare(home: Home) -> None:
             text="Let me look.",
             when="tools",
         ),
+        calls(call("recall_history", query="seven"), when="recall"),
+        says("That was it.", when="recall"),
         says(WORDS, chunk_delay=0.003, when="tools"),
         says(WORDS, chunk_delay=0.01, when="plain"),
         loop=True,
@@ -99,31 +104,36 @@ def check_calls(turn: Turn, count: int) -> None:
     assert statuses == ["completed", "completed", "failed"][:count]
 
 
-async def one_round(home: Home, talk: Talk, story: Story, agent: Agent, seconds: float) -> int:
-    """Load, check, one whole turn, then on until the kill. Returns the trims that were told."""
+async def one_round(home: Home, talk: Talk, story: Story, agent: Agent, moments: random.Random) -> int:
+    """Load, check, one whole turn, others, then on until the kill. Returns the trims that were told."""
+    others = Others(home, moments)
     await greet(agent)
     check_replay(await talk.load(agent), story)
+    if moments.random() < 0.5:
+        await others.act(talk.session_id)
     prompt = story.next()
     turn = await talk.turn(prompt)
     assert (turn.stop, turn.text) == ("end_turn", expected(prompt)), turn.error
     story.answers[prompt] = turn.text
-    await talk_on(talk, story, seconds)
+    await others.act(talk.session_id)
+    await talk_on(talk, story, moments.uniform(0, LONGEST_ROUND))
     return len(of_kind(talk.updates(), "history_trimmed"))
 
 
-async def test_kill_at_random_moments_loses_no_finished_turn(home: Home) -> None:
+@pytest.mark.parametrize("half", range(HALVES))
+async def test_kill_at_random_moments_loses_no_finished_turn(quick_home: Home, half: int) -> None:
     try:
-        await rounds(home, random.Random(SEED))
+        await rounds(quick_home, random.Random(SEED + half), (ROUNDS + half) // HALVES)
     except BaseException as error:
         error.add_note(f"KILL_SEED={SEED} repeats the moments")
         raise
 
 
-async def rounds(home: Home, moments: random.Random) -> None:
-    """All rounds, in as many sessions as it takes."""
+async def rounds(home: Home, moments: random.Random, count: int) -> None:
+    """So many rounds, in as many sessions as it takes."""
     prepare(home)
-    for done in range(0, ROUNDS, ROUNDS_A_SESSION):
-        await one_session(home, moments, min(ROUNDS_A_SESSION, ROUNDS - done))
+    for done in range(0, count, ROUNDS_A_SESSION):
+        await one_session(home, moments, min(ROUNDS_A_SESSION, count - done))
 
 
 async def one_session(home: Home, moments: random.Random, count: int) -> None:
@@ -133,7 +143,7 @@ async def one_session(home: Home, moments: random.Random, count: int) -> None:
         await talk_on(talk, story, moments.uniform(0, LONGEST_ROUND))
     for _ in range(count):
         async with home.start() as agent:
-            trims += await one_round(home, talk, story, agent, moments.uniform(0, LONGEST_ROUND))
+            trims += await one_round(home, talk, story, agent, moments)
     async with home.resumed(talk) as replay:
         check_replay(replay, story)
     assert trims >= min(count, 3) - 1
@@ -142,11 +152,8 @@ async def one_session(home: Home, moments: random.Random, count: int) -> None:
 
 async def check_requests(home: Home, session_id: str) -> None:
     """Every request that the store tells of comes out byte for byte, whatever became of its turn."""
-    command = [sys.executable, "-m", "acp_server", "replay", session_id]
-    done = await trio.run_process(
-        command, cwd=home.work, env=home.env, capture_stdout=True, capture_stderr=True, check=False
-    )
-    assert done.returncode == 0, (done.stdout[-2000:], done.stderr[-2000:])
+    status, said = await home.command("replay", session_id)
+    assert status == 0, (said[-2000:], home.log.read_text()[-2000:])
 
 
 async def test_a_kill_while_the_model_is_silent_loses_nothing_that_was_shown(home: Home) -> None:
