@@ -5,7 +5,7 @@ import json
 import pytest
 
 from tests.process.homes import Home
-from tests.process.models import answers, asks
+from tests.process.models import answers, asks, rows_of
 from tests.support.fakes_llm import Canned, fake_server, sse, text_event
 from tests.support.wire_talk import of_kind
 
@@ -131,3 +131,44 @@ async def test_a_model_that_calls_five_hundred_times_under_one_id(home: Home) ->
             turn = await talk.turn("go")
             assert (turn.stop, turn.text) == ("end_turn", "fine")
             assert all(shown["status"] == "completed" for shown in turn.calls)
+
+
+def refuses(message: str, status: int = 400) -> Canned:
+    """A refusal in a server's own words."""
+    body = json.dumps({"error": {"message": message, "type": "BadRequestError", "code": status}})
+    return Canned((body.encode(),), status=status, content_type="application/json")
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        ("The input (50000 tokens) is longer than the model's context length (40960 tokens).", ""),
+        ("Sorry: 50000 tokens came, and 40960 there are.", "Asking again with less of the conversation"),
+    ],
+    ids=["known", "unknown"],
+)
+async def test_a_session_that_is_too_long_goes_on_whatever_the_servers_words(
+    home: Home, words: str, told: str
+) -> None:
+    async with fake_server(*[answers("x" * 4000)] * 3, refuses(words), answers("fine")) as server:
+        home.model_at(server.base_url)
+        async with home.talk() as talk:
+            for _ in range(3):
+                assert (await talk.turn("y" * 4000)).stop == "end_turn"
+            turn = await talk.turn("more")
+            assert (turn.stop, turn.text) == ("end_turn", "fine"), turn.error
+            (trim,) = of_kind(turn.updates, "history_trimmed")
+            assert trim["reason"] == "context window overflow recovery"
+            assert told in turn.asides
+        assert len(rows_of(server)) < len(rows_of(server, 3))
+
+
+async def test_a_refusal_that_less_does_not_mend_names_the_way_out(home: Home) -> None:
+    async with fake_server(answers("x" * 4000), *[refuses("5000 tokens here, 4096 there")] * 2) as server:
+        home.model_at(server.base_url)
+        async with home.talk() as talk:
+            await talk.turn("y" * 4000)
+            turn = await talk.turn("more")
+            assert turn.error is not None
+            assert "`/compact`" in turn.error.message
+            assert len(server.asked) == 3
