@@ -33,6 +33,7 @@ LAZY_ALLOWED = {
     "acp_server/commands/commands.py": "the look for models, when none is configured",
     "acp_server/doctor/store.py": "the driver of a database, and what mends a file",
     "acp_server/methods/v1/sessions.py": "the runtime, in a thread behind the answer",
+    "runtime/tools/files/syntax.py": "the checks, when the first such file is changed",
     "runtime/mcp/session_servers.py": "the SDK, in a thread: it takes a second",
     "runtime/store/": "search, watching and repair, when they are asked for",
     "schemas/acp/": "content blocks and MCP servers, when one is sent",

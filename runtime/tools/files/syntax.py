@@ -5,7 +5,6 @@ spoken of: a file in a dialect of its own is not called broken.
 """
 
 from collections.abc import Callable
-from importlib import import_module
 from pathlib import PurePath
 
 _CHECKS = {
@@ -16,7 +15,6 @@ _CHECKS = {
     ".yaml": "yaml",
     ".yml": "yaml",
 }
-_MODULE = "runtime.tools.files.syntax_checks"
 _MOST = 200_000
 """Characters of the largest text that is looked at."""
 _WITH_COMMENTS = ("tsconfig", "jsconfig", "devcontainer", "settings", "launch", "tasks", "extensions")
@@ -34,6 +32,8 @@ def broken(name: str, before: str | None, after: str) -> str:
         return ""
     if kind == "json" and path.name.lower().startswith(_WITH_COMMENTS):
         return ""
-    check: Callable[[str], str] = getattr(import_module(_MODULE), f"{kind}_fault")
+    from runtime.tools.files import syntax_checks
+
+    check: Callable[[str], str] = getattr(syntax_checks, f"{kind}_fault")
     wrong = check(after)
     return "" if not wrong or (before is not None and before.strip() and check(before)) else wrong
