@@ -164,8 +164,8 @@ async def test_linked_files_are_read_as_far_as_the_tool_may(home: Home) -> None:
         async with home.talk() as talk:
             await talk.turn(blocks)
     sent = rows_of(server)[-1]["content"]
-    assert "Contents of a.py:\n```\none\ntwo\nthree\n```\n" in sent
-    assert "two\n[lines 2-2 of 3; read on with line=3]\n```" in sent
+    assert "Contents of a.py:\n```\n1|one\n2|two\n3|three\n```\n" in sent
+    assert "2|two\n[lines 2-2 of 3; read on with line=3]\n```" in sent
     assert "hunter2" not in sent
     for name in (".env", "leads.txt", "pipe", "missing.txt"):
         assert f"{home.work / name} was not read: " in sent

@@ -92,9 +92,16 @@ def test_a_keyring_that_does_not_open_is_an_error_without_the_key(env, ring):
     assert KEY not in str(caught.value)
 
 
+class Untouched:
+    """A library that nobody may use."""
+
+    def __getattr__(self, name: str) -> object:
+        pytest.fail(name)
+
+
 def test_no_library_is_loaded_for_a_key_that_is_not_in_a_keyring(env, monkeypatch):
     store_key(env, "A_KEY", KEY)
-    monkeypatch.setattr("acp_server.config.secrets.import_module", lambda name: pytest.fail(name))
+    monkeypatch.setitem(sys.modules, "keyring", Untouched())
     assert stored_key(env, "A_KEY") == KEY
     assert stored_key(env, "B_KEY") is None
 

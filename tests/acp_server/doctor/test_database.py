@@ -2,6 +2,8 @@
 
 import sys
 from pathlib import Path
+from types import ModuleType
+from typing import cast
 
 import pytest
 
@@ -38,8 +40,6 @@ def test_what_is_seen_there(seen: checks.Seen, version: int, status: str, text: 
 class Driver:
     """A driver of a server that tells everybody who asked, and lets nobody in."""
 
-    SCHEMA_VERSION = 1
-
     def connect(self, address: str, connect_timeout: int) -> None:
         assert 0 < connect_timeout <= 10
         raise RuntimeError(f'connection failed: "{address}"\n  password authentication failed')
@@ -49,7 +49,7 @@ class Driver:
 def test_a_server_that_refuses_says_why_and_no_password(
     password: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(checks, "import_module", lambda name: Driver())
+    monkeypatch.setitem(sys.modules, "psycopg", cast("ModuleType", Driver()))
     found = checks.check_server(f"postgresql://me:{password}@h/db")
     assert found.status == "bad"
     assert "password authentication failed" in found.text
@@ -57,10 +57,7 @@ def test_a_server_that_refuses_says_why_and_no_password(
 
 
 def test_a_server_without_its_driver(monkeypatch: pytest.MonkeyPatch) -> None:
-    def missing(name: str) -> None:
-        raise ImportError(name)
-
-    monkeypatch.setattr(checks, "import_module", missing)
+    monkeypatch.setitem(sys.modules, "psycopg", cast("ModuleType", None))
     mend = checks.check_server("postgresql://h/db").mend
     assert mend == f"Install it: {sys.executable} -m pip install 'wholeturn[postgres]'"
 

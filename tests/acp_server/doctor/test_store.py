@@ -4,6 +4,8 @@ import fcntl
 import os
 import shutil
 import sqlite3
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -151,19 +153,35 @@ async def test_a_store_that_is_being_repaired(machine: Machine):
     assert look(machine).status == "ok"
 
 
+HOLDER = """
+import sqlite3, sys
+holder = sqlite3.connect(sys.argv[1], isolation_level=None)
+holder.execute("PRAGMA locking_mode = EXCLUSIVE")
+holder.execute("BEGIN IMMEDIATE")
+holder.execute("UPDATE sessions SET title = 'x'")
+holder.execute("COMMIT")
+print("held", flush=True)
+sys.stdin.read(1)
+holder.close()
+"""
+
+
+def seen_while_held(machine: Machine) -> Finding:
+    """What the check finds while another process holds the file for itself."""
+    command = [sys.executable, "-c", HOLDER, str(machine.store)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == b"held\n"
+        found = only(checks.check_store(machine.read()), "store")
+        holder.communicate(b"\n", timeout=30)
+    return found
+
+
 async def test_a_store_that_another_program_has_locked(machine: Machine, monkeypatch: pytest.MonkeyPatch):
     await (await make_store(machine)).aclose()
-    holder = sqlite3.connect(machine.store, isolation_level=None)
-    holder.execute("PRAGMA locking_mode = EXCLUSIVE")
-    holder.execute("BEGIN IMMEDIATE")
-    holder.execute("UPDATE sessions SET title = 'x'")
-    holder.execute("COMMIT")
     monkeypatch.setattr(checks, "PATIENCE", 0.1)
-    try:
-        found = only(checks.check_store(machine.read()), "store")
-        assert (found.status, "locked" in found.text) == ("bad", True)
-    finally:
-        holder.close()
+    found = seen_while_held(machine)
+    assert (found.status, "locked" in found.text) == ("bad", True)
 
 
 @pytest.mark.parametrize(
